@@ -1,0 +1,2 @@
+//! Pocket.
+#![no_std]

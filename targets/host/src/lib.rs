@@ -1,0 +1,1 @@
+//! Packer of Pocket.
