@@ -1,1 +1,4 @@
 //! Packer of Pocket.
+
+pub mod gguf;
+pub mod quant;
