@@ -1,1 +1,11 @@
-//! Host tests of Pocket.
+//! Host tests of Pocket: an independent reference, oracles and their comparison.
+//!
+//! Equal bits on every chip may be equally wrong. This crate therefore holds a second
+//! opinion: a float forward pass that shares no code with the library, the logits of
+//! another engine to check that pass against, and the figures by which closeness is
+//! judged. Everything sees the library from here; nothing sees this crate.
+
+pub mod divergence;
+pub mod models;
+pub mod npy;
+pub mod reference;
