@@ -1,0 +1,149 @@
+//! The two products of attention, query · key and weight · value, for each type of cache.
+
+use super::CHUNK;
+use crate::cache::{CacheF16, CacheI8, HEAD_DIM_MAX, quantize_head};
+use crate::lanes::{Lanes, WIDTH};
+
+/// Softmax weights of a chunk for one head.
+type Weights = [[f32; WIDTH]; CHUNK / WIDTH];
+
+/// A type of cache, seen by attention.
+pub(super) trait Cached {
+    /// A query head in the form in which it meets the keys.
+    type Query;
+
+    /// Prepares `N` heads; whether they were finite.
+    fn queries<L: Lanes, const N: usize>(l: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool);
+
+    /// Products of `N` queries with the 16 keys of a tile, not yet scaled by 1/√head_dim.
+    fn scores<L: Lanes, const N: usize>(&self, l: L, tile: usize, queries: &[Self::Query; N], dim: usize) -> [L::F; N];
+
+    /// Multiplies the weights of `count` positions from `start` on with the scales of their values, if they have any.
+    fn scale_weights<const N: usize>(&self, start: usize, count: usize, p: &mut [Weights; N]);
+
+    /// `Σ p_t · v_t` over the `count` positions from `start` on, in order, for vector `vector` of the `vectors` in a
+    /// head.
+    fn weighted_sum<L: Lanes, const N: usize>(
+        &self,
+        l: L,
+        p: &[Weights; N],
+        at: (usize, usize),
+        part: (usize, usize),
+    ) -> [L::F; N];
+}
+
+impl Cached for CacheF16<'_> {
+    type Query = [f32; HEAD_DIM_MAX];
+
+    #[inline(always)]
+    fn queries<L: Lanes, const N: usize>(_: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool) {
+        let mut queries = [[0.0; HEAD_DIM_MAX]; N];
+        for (query, head) in queries.iter_mut().zip(heads.chunks_exact(dim.max(1))) {
+            query[..dim].copy_from_slice(head);
+        }
+        (queries, true)
+    }
+
+    #[inline(always)]
+    fn scores<L: Lanes, const N: usize>(&self, l: L, tile: usize, queries: &[Self::Query; N], dim: usize) -> [L::F; N] {
+        let mut acc = [l.splat(0.0); N];
+        for (j, key) in self.keys.get(tile * dim..(tile + 1) * dim).unwrap_or(&[]).iter().enumerate() {
+            let key = l.load_f16(key);
+            for n in 0..N {
+                acc[n] = l.fma(l.splat(queries[n][j % HEAD_DIM_MAX]), key, acc[n]);
+            }
+        }
+        acc
+    }
+
+    #[inline(always)]
+    fn scale_weights<const N: usize>(&self, _: usize, _: usize, _: &mut [Weights; N]) {}
+
+    #[inline(always)]
+    fn weighted_sum<L: Lanes, const N: usize>(
+        &self,
+        l: L,
+        p: &[Weights; N],
+        (start, count): (usize, usize),
+        (vector, vectors): (usize, usize),
+    ) -> [L::F; N] {
+        let values = self.values.get(start * vectors + vector..).unwrap_or(&[]).iter().step_by(vectors.max(1));
+        let mut acc = [l.splat(0.0); N];
+        for (t, value) in values.take(count.min(CHUNK)).enumerate() {
+            let value = l.load_f16(value);
+            for n in 0..N {
+                acc[n] = l.fma(l.splat(p[n][t / WIDTH][t % WIDTH]), value, acc[n]);
+            }
+        }
+        acc
+    }
+}
+
+/// A query head as signed bytes with its scale.
+pub(super) struct QueryI8 {
+    codes: [i8; HEAD_DIM_MAX],
+    sum: i32,
+    d: f32,
+}
+
+impl Cached for CacheI8<'_> {
+    type Query = QueryI8;
+
+    #[inline(always)]
+    fn queries<L: Lanes, const N: usize>(l: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool) {
+        let mut finite = true;
+        let mut heads = heads.chunks_exact(dim.max(1));
+        let queries = core::array::from_fn(|_| {
+            let mut codes = [0; HEAD_DIM_MAX];
+            let (d, head_finite) = quantize_head(l, heads.next().unwrap_or(&[]), &mut codes);
+            finite &= head_finite;
+            QueryI8 { codes, sum: codes.iter().map(|&q| i32::from(q)).sum(), d }
+        });
+        (queries, finite)
+    }
+
+    #[inline(always)]
+    fn scores<L: Lanes, const N: usize>(&self, l: L, tile: usize, queries: &[Self::Query; N], dim: usize) -> [L::F; N] {
+        let chunks = dim / 4;
+        let mut acc: [L::I; N] =
+            core::array::from_fn(|n| l.splat_i(L::BYTES_BIAS.wrapping_mul(queries[n].sum).wrapping_neg()));
+        for (c, key) in self.keys.get(tile * chunks..(tile + 1) * chunks).unwrap_or(&[]).iter().enumerate() {
+            let key = l.bytes(key);
+            for n in 0..N {
+                let codes = queries[n].codes.as_chunks::<4>().0;
+                acc[n] = l.dot_bytes(acc[n], key, &codes[c % (HEAD_DIM_MAX / 4)]);
+            }
+        }
+        let d_k = l.load(self.key_scales.get(tile).unwrap_or(&[0.0; WIDTH]));
+        core::array::from_fn(|n| l.mul(l.to_f(acc[n]), l.mul(l.splat(queries[n].d), d_k)))
+    }
+
+    #[inline(always)]
+    fn scale_weights<const N: usize>(&self, start: usize, count: usize, p: &mut [Weights; N]) {
+        for p in p {
+            let scales = self.value_scales.get(start..).unwrap_or(&[]);
+            for (p, d) in p.as_flattened_mut().iter_mut().zip(scales).take(count) {
+                *p *= d;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn weighted_sum<L: Lanes, const N: usize>(
+        &self,
+        l: L,
+        p: &[Weights; N],
+        (start, count): (usize, usize),
+        (vector, vectors): (usize, usize),
+    ) -> [L::F; N] {
+        let values = self.values.get(start * vectors + vector..).unwrap_or(&[]).iter().step_by(vectors.max(1));
+        let mut acc = [l.splat(0.0); N];
+        for (t, value) in values.take(count.min(CHUNK)).enumerate() {
+            let value = l.to_f(l.load_i8(value));
+            for n in 0..N {
+                acc[n] = l.fma(l.splat(p[n][t / WIDTH][t % WIDTH]), value, acc[n]);
+            }
+        }
+        acc
+    }
+}

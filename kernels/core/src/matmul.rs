@@ -1,0 +1,150 @@
+//! Quantised matrix × batch of quantised activations; with one token, matrix × vector.
+//!
+//! For each row: `acc = 0`; for each group b in order `acc = fma(d_w·d_a, f32(Σ u·q), acc)`, and for asymmetric formats
+//! `acc = fma(m_w, s_a, acc)`. A weight tile is unpacked once and multiplied with up to [`Lanes::COLUMNS`] tokens while
+//! it is in registers; a token's result does not depend on its neighbours.
+//!
+//! # Source
+//! `kernels/NUMERICS.md`, section Matrix × vector.
+
+use crate::exp::silu;
+use crate::lanes::{Job, Lanes, WIDTH};
+use crate::panel::Panel;
+use crate::quantize::Activations;
+use crate::tile::{Block, Tile, TileQ4A32, TileQ4A64, TileQ4S32, TileQ4S64, TileQ8};
+use crate::weights::{Format, Weights};
+
+/// What becomes of a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Then<'a> {
+    /// It is stored.
+    Store,
+    /// It is added to what the output holds (the residual stream).
+    Add,
+    /// It is the gate: `silu(product) · up` is stored, `up` being the product with this matrix of the same shape.
+    SwiGlu(Weights<'a>),
+}
+
+/// A panel of `weights · x`.
+///
+/// # Shapes
+/// `x: [tokens, columns]` quantised; `out: [tokens, panel width]`, whose first column is row `16 · row_group` of the
+/// matrix.
+#[derive(Debug)]
+pub struct Matmul<'a, 'o> {
+    /// The matrix.
+    pub weights: Weights<'a>,
+    /// The activations, in groups of the format's size.
+    pub x: Activations<'a>,
+    /// First group of 16 rows.
+    pub row_group: usize,
+    /// What becomes of the product.
+    pub then: Then<'a>,
+    /// Where it goes.
+    pub out: Panel<'o, f32>,
+}
+
+/// Products of one row group with `N` tokens from `token` on.
+#[inline(always)]
+fn tiles<L: Lanes, T: Tile, const N: usize>(l: L, tiles: &[T], x: &[T::Block], token: usize) -> [L::F; N] {
+    let mut acc = [l.splat(0.0); N];
+    let groups = tiles.len();
+    let rows: [&[T::Block]; N] =
+        core::array::from_fn(|n| x.get((token + n) * groups..(token + n + 1) * groups).unwrap_or(&[]));
+    if rows.iter().any(|row| row.len() != groups) {
+        return acc;
+    }
+    for (b, tile) in tiles.iter().enumerate() {
+        let x: [&T::Block; N] = core::array::from_fn(|n| &rows[n][b]);
+        let dots = tile.dot(l, &x);
+        let d_w = l.load_f16(tile.scales());
+        for n in 0..N {
+            let d = l.mul(d_w, l.splat(x[n].scale()));
+            acc[n] = l.fma(d, l.to_f(dots[n]), acc[n]);
+        }
+        if let Some(minima) = tile.minima() {
+            let m_w = l.load_f16(minima);
+            for n in 0..N {
+                acc[n] = l.fma(m_w, l.splat(x[n].scaled_sum()), acc[n]);
+            }
+        }
+    }
+    acc
+}
+
+/// [`tiles`] for whichever format the matrix has. Activations of another group size give zeros: images and plans are
+/// checked for that before.
+#[inline(always)]
+fn product<L: Lanes, const N: usize>(
+    l: L,
+    w: &Weights<'_>,
+    row_group: usize,
+    x: Activations<'_>,
+    t: usize,
+) -> [L::F; N] {
+    match (w.format(), x) {
+        (Format::Q4A64, Activations::G64(x)) => tiles::<L, TileQ4A64, N>(l, w.tiles(row_group), x, t),
+        (Format::Q4S64, Activations::G64(x)) => tiles::<L, TileQ4S64, N>(l, w.tiles(row_group), x, t),
+        (Format::Q4A32, Activations::G32(x)) => tiles::<L, TileQ4A32, N>(l, w.tiles(row_group), x, t),
+        (Format::Q4S32, Activations::G32(x)) => tiles::<L, TileQ4S32, N>(l, w.tiles(row_group), x, t),
+        (Format::Q8, Activations::G32(x)) => tiles::<L, TileQ8, N>(l, w.tiles(row_group), x, t),
+        _ => [l.splat(0.0); N],
+    }
+}
+
+impl Matmul<'_, '_> {
+    /// Row group `group` of the panel, for `N` tokens from `token` on.
+    #[inline(always)]
+    fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize) {
+        let row_group = self.row_group + group;
+        let mut y = product::<L, N>(l, &self.weights, row_group, self.x, token);
+        if let Then::SwiGlu(up) = &self.then {
+            let up = product::<L, N>(l, up, row_group, self.x, token);
+            for n in 0..N {
+                y[n] = l.mul(silu(l, y[n]), up[n]);
+            }
+        }
+        for (n, y) in y.into_iter().enumerate() {
+            let row = self.out.row(token + n).get_mut(group * WIDTH..).unwrap_or(&mut []);
+            if let Some(out) = row.first_chunk_mut() {
+                let y = if let Then::Add = self.then { l.add(l.load(out), y) } else { y };
+                l.store(y, out);
+            } else {
+                // The last rows of a matrix whose height is no multiple of 16.
+                let mut padded = [0.0; WIDTH];
+                padded[..row.len()].copy_from_slice(row);
+                let y = if let Then::Add = self.then { l.add(l.load(&padded), y) } else { y };
+                l.store(y, &mut padded);
+                row.copy_from_slice(&padded[..row.len()]);
+            }
+        }
+    }
+}
+
+impl Job for Matmul<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(mut self, l: L) {
+        let tokens = self.out.rows();
+        for group in 0..self.out.width().div_ceil(WIDTH) {
+            let mut token = 0;
+            while L::COLUMNS >= 8 && tokens - token >= 8 {
+                self.column_tile::<L, 8>(l, group, token);
+                token += 8;
+            }
+            while L::COLUMNS >= 4 && tokens - token >= 4 {
+                self.column_tile::<L, 4>(l, group, token);
+                token += 4;
+            }
+            while L::COLUMNS >= 2 && tokens - token >= 2 {
+                self.column_tile::<L, 2>(l, group, token);
+                token += 2;
+            }
+            while tokens > token {
+                self.column_tile::<L, 1>(l, group, token);
+                token += 1;
+            }
+        }
+    }
+}

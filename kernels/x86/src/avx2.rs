@@ -1,0 +1,263 @@
+//! AVX2 with FMA and F16C: 16 lanes in two registers.
+
+use core::arch::x86_64::*;
+use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
+
+use crate::detect::features;
+
+/// Proof that AVX2, FMA and F16C may be used.
+#[derive(Clone, Copy, Debug)]
+pub struct Avx2(());
+
+impl Avx2 {
+    /// The token, if the processor has the extensions and the system saves the registers.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        features().avx2.then_some(Self(()))
+    }
+
+    /// The token without asking.
+    ///
+    /// # Safety
+    /// The processor must have AVX2, FMA and F16C, and whoever switches contexts must save the YMM registers.
+    #[must_use]
+    pub const unsafe fn assume() -> Self {
+        Self(())
+    }
+}
+
+/// Runs an expression of intrinsics.
+macro_rules! isa {
+    ($e:expr) => {{
+        // SAFETY: the token `self` exists only where these instructions may run; loads and stores go through references
+        // to arrays of at least the accessed size.
+        unsafe { $e }
+    }};
+}
+
+/// Applies an intrinsic to both halves.
+macro_rules! both {
+    ($f:ident($($x:ident),+)) => {
+        isa!([$f($($x[0]),+), $f($($x[1]),+)])
+    };
+}
+
+/// The two 8-element halves of 16 elements.
+#[inline(always)]
+fn halves<T>(x: &[T; WIDTH]) -> [*const T; 2] {
+    let (a, b) = x.split_at(WIDTH / 2);
+    [a.as_ptr(), b.as_ptr()]
+}
+
+/// As [`halves`], for stores.
+#[inline(always)]
+fn halves_mut<T>(x: &mut [T; WIDTH]) -> [*mut T; 2] {
+    let (a, b) = x.split_at_mut(WIDTH / 2);
+    [a.as_mut_ptr(), b.as_mut_ptr()]
+}
+
+// SAFETY: `Avx2` is made by `detect`, or by `assume` whose caller takes the obligation; no other value exists.
+unsafe impl Lanes for Avx2 {
+    const NAME: &'static str = "avx2";
+    const COLUMNS: usize = 4;
+    const BYTES_BIAS: i32 = 0;
+    type F = [__m256; 2];
+    type I = [__m256i; 2];
+    type Codes = [__m256i; 2];
+    type Bytes = [__m256i; 2];
+    /// 16-bit sums of two products.
+    type Sums = [__m256i; 2];
+
+    fn enter<J: Job>(self, job: J) -> J::Out {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn inside<J: Job>(lanes: Avx2, job: J) -> J::Out {
+            job.run(lanes)
+        }
+        isa!(inside(self, job))
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        isa!([_mm256_set1_ps(x); 2])
+    }
+    #[inline(always)]
+    fn load(self, x: &[f32; WIDTH]) -> Self::F {
+        isa!(halves(x).map(|p| _mm256_loadu_ps(p)))
+    }
+    #[inline(always)]
+    fn store(self, x: Self::F, out: &mut [f32; WIDTH]) {
+        let [a, b] = halves_mut(out);
+        isa!({
+            _mm256_storeu_ps(a, x[0]);
+            _mm256_storeu_ps(b, x[1]);
+        });
+    }
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        both!(_mm256_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        both!(_mm256_min_ps(a, b))
+    }
+    #[inline(always)]
+    fn keep_at_least(self, value: Self::F, x: Self::F, limit: Self::F) -> Self::F {
+        isa!(core::array::from_fn(|i| _mm256_and_ps(value[i], _mm256_cmp_ps::<_CMP_GE_OQ>(x[i], limit[i]))))
+    }
+
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> Self::I {
+        isa!([_mm256_set1_epi32(x); 2])
+    }
+    #[inline(always)]
+    fn add_i(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(_mm256_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn sub_i(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(_mm256_sub_epi32(a, b))
+    }
+    #[inline(always)]
+    fn max_i(self, a: Self::I, b: Self::I) -> Self::I {
+        both!(_mm256_max_epi32(a, b))
+    }
+    #[inline(always)]
+    fn reduce_add_i(self, a: Self::I) -> i32 {
+        isa!({
+            let x = _mm256_add_epi32(a[0], a[1]);
+            let x = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+            let x = _mm_add_epi32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
+            _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x)))
+        })
+    }
+    #[inline(always)]
+    fn reduce_max_i(self, a: Self::I) -> i32 {
+        isa!({
+            let x = _mm256_max_epi32(a[0], a[1]);
+            let x = _mm_max_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+            let x = _mm_max_epi32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
+            _mm_cvtsi128_si32(_mm_max_epi32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x)))
+        })
+    }
+    #[inline(always)]
+    fn abs_bits(self, x: Self::F) -> Self::I {
+        isa!(x.map(|x| _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(i32::MAX))))
+    }
+    #[inline(always)]
+    fn round_i(self, x: Self::F) -> Self::I {
+        both!(_mm256_cvtps_epi32(x))
+    }
+    #[inline(always)]
+    fn to_f(self, x: Self::I) -> Self::F {
+        both!(_mm256_cvtepi32_ps(x))
+    }
+    #[inline(always)]
+    fn shift_exponent(self, x: Self::F, n: Self::I) -> Self::F {
+        isa!(core::array::from_fn(|i| {
+            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x[i]), _mm256_slli_epi32::<23>(n[i])))
+        }))
+    }
+
+    #[inline(always)]
+    fn load_f16(self, x: &[u16; WIDTH]) -> Self::F {
+        isa!(halves(x).map(|p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))))
+    }
+    #[inline(always)]
+    fn store_f16(self, x: Self::F, out: &mut [u16; WIDTH]) {
+        let [a, b] = halves_mut(out);
+        isa!({
+            _mm_storeu_si128(a.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x[0]));
+            _mm_storeu_si128(b.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x[1]));
+        });
+    }
+    #[inline(always)]
+    fn load_i8(self, x: &[i8; WIDTH]) -> Self::I {
+        isa!(halves(x).map(|p| _mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))))
+    }
+    #[inline(always)]
+    fn store_i8(self, x: Self::I, out: &mut [i8; WIDTH]) {
+        isa!({
+            // Packing works within 128-bit lanes; the permutation puts the quarters back in order.
+            let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(x[0], x[1]));
+            let bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(out.as_mut_ptr().cast(), bytes);
+        });
+    }
+
+    #[inline(always)]
+    fn unpack(self, chunk: &[u8; 64]) -> [Self::Codes; 2] {
+        let chunk = self.bytes(chunk);
+        isa!({
+            let mask = _mm256_set1_epi8(15);
+            [chunk.map(|x| _mm256_and_si256(x, mask)), chunk.map(|x| _mm256_and_si256(_mm256_srli_epi16::<4>(x), mask))]
+        })
+    }
+    #[inline(always)]
+    fn no_sums(self) -> Self::Sums {
+        isa!([_mm256_setzero_si256(); 2])
+    }
+    #[inline(always)]
+    fn dot_codes(self, sums: Self::Sums, codes: Self::Codes, q: &[i8; 4]) -> Self::Sums {
+        // Two products are at most 2 · 15 · 127 = 3810, so eight of these sums fit 16 bits.
+        isa!({
+            let q = broadcast(q);
+            core::array::from_fn(|i| _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(codes[i], q)))
+        })
+    }
+    #[inline(always)]
+    fn add_sums(self, acc: Self::I, sums: Self::Sums) -> Self::I {
+        isa!({
+            let ones = _mm256_set1_epi16(1);
+            core::array::from_fn(|i| _mm256_add_epi32(acc[i], _mm256_madd_epi16(sums[i], ones)))
+        })
+    }
+    #[inline(always)]
+    fn bytes(self, chunk: &[u8; 64]) -> Self::Bytes {
+        let (a, b) = chunk.split_at(32);
+        isa!([_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())])
+    }
+    #[inline(always)]
+    fn dot_bytes(self, acc: Self::I, bytes: Self::Bytes, q: &[i8; 4]) -> Self::I {
+        // |w| · (sign of w · q): the unsigned side reaches 128, two products 2 · 128 · 127 = 32512, below 2¹⁵.
+        isa!({
+            let q = broadcast(q);
+            let ones = _mm256_set1_epi16(1);
+            core::array::from_fn(|i| {
+                let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(bytes[i]), _mm256_sign_epi8(q, bytes[i]));
+                _mm256_add_epi32(acc[i], _mm256_madd_epi16(pairs, ones))
+            })
+        })
+    }
+}
+
+/// Four activations in every lane.
+///
+/// # Safety
+/// AVX2 may be used.
+#[inline(always)]
+unsafe fn broadcast(q: &[i8; 4]) -> __m256i {
+    // SAFETY: passed on to the caller.
+    unsafe { _mm256_set1_epi32(i32::from_le_bytes(q.map(|q| q as u8))) }
+}
+
+impl Kernels for Avx2 {}
