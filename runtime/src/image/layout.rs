@@ -1,0 +1,324 @@
+//! The records of an image, byte for byte. The packer writes them, [`super::Image`] reads them in place.
+
+use bytemuck::{Pod, Zeroable};
+use pocket_kernels::weights::Format;
+
+use crate::config::{Config, Group, Groups};
+use crate::error::{ImageError, Part};
+use crate::sampling::Sampling;
+
+/// First bytes of every image.
+pub const MAGIC: [u8; 8] = *b"POCKETLM";
+/// Version of the format.
+pub const VERSION: u32 = 1;
+/// Sections, and the image itself, begin at a multiple of this many bytes.
+pub const ALIGN: usize = 64;
+/// [`TensorRecord::format`] of a vector of f32.
+pub const FORMAT_F32: u32 = 0;
+
+/// CRC-32C (Castagnoli), as in iSCSI.
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
+    const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
+    static TABLES: crc::Crc<u32, crc::Table<16>> = CRC;
+    TABLES.checksum(bytes)
+}
+
+/// The first 256 bytes.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Records in the section table, which follows the header.
+    pub section_count: u32,
+    /// Bytes of the whole image.
+    pub total_len: u64,
+    /// CRC-32C of the section table.
+    pub table_crc: u32,
+    /// Fields of [`Config`], in its order.
+    pub layers: u32,
+    /// See [`Config`].
+    pub hidden: u32,
+    /// See [`Config`].
+    pub heads: u32,
+    /// See [`Config`].
+    pub kv_heads: u32,
+    /// See [`Config`].
+    pub head_dim: u32,
+    /// See [`Config`].
+    pub ffn: u32,
+    /// See [`Config`].
+    pub vocabulary: u32,
+    /// See [`Config`].
+    pub context: u32,
+    /// See [`Config`].
+    pub rms_eps: f32,
+    /// 0 or 1.
+    pub qk_norm: u8,
+    /// 0 or 1.
+    pub tied: u8,
+    /// Columns of the groups, in the order of [`Groups`].
+    pub groups: [u8; 5],
+    /// Zero.
+    pub reserved: [u8; 181],
+    /// CRC-32C of all bytes before this field.
+    pub header_crc: u32,
+}
+
+static_assertions::const_assert_eq!(size_of::<Header>(), 256);
+
+impl Header {
+    /// A header for a model; lengths and checksums are still zero.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let Groups { qkv, attention_output, gate_up, down, head } = config.groups;
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            layers: config.layers,
+            hidden: config.hidden,
+            heads: config.heads,
+            kv_heads: config.kv_heads,
+            head_dim: config.head_dim,
+            ffn: config.ffn,
+            vocabulary: config.vocabulary,
+            context: config.context,
+            rms_eps: config.rms_eps,
+            qk_norm: config.qk_norm.into(),
+            tied: config.tied.into(),
+            groups: [qkv, attention_output, gate_up, down, head].map(|group| group as u8),
+            ..Self::zeroed()
+        }
+    }
+
+    /// The checksum that [`Self::header_crc`] must hold.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        let bytes = bytemuck::bytes_of(self);
+        checksum(bytes.split_last_chunk::<4>().map_or(bytes, |(before, _)| before))
+    }
+
+    /// The model's shape, checked.
+    ///
+    /// # Errors
+    /// [`ImageError::Field`] for flags or groups that cannot be, [`ImageError::Config`] for shapes the kernels lack.
+    pub fn config(&self) -> Result<Config, ImageError> {
+        let field = ImageError::Field { part: Part::Header };
+        let flag = |byte| match byte {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(field),
+        };
+        let group = |columns| Group::from_columns(columns).ok_or(field);
+        let [qkv, attention_output, gate_up, down, head] = self.groups;
+        let config = Config {
+            layers: self.layers,
+            hidden: self.hidden,
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            ffn: self.ffn,
+            vocabulary: self.vocabulary,
+            context: self.context,
+            rms_eps: self.rms_eps,
+            qk_norm: flag(self.qk_norm)?,
+            tied: flag(self.tied)?,
+            groups: Groups {
+                qkv: group(qkv)?,
+                attention_output: group(attention_output)?,
+                gate_up: group(gate_up)?,
+                down: group(down)?,
+                head: group(head)?,
+            },
+        };
+        config.check().map_err(|reason| ImageError::Config { reason })?;
+        if self.reserved.iter().any(|&byte| byte != 0) {
+            return Err(field);
+        }
+        Ok(config)
+    }
+}
+
+/// What a section holds. Kinds from 1024 on may be ignored by a release that does not know them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SectionKind {
+    /// [`TensorRecord`]s.
+    Tensors = 1,
+    /// Weights in the order in which a token reads them.
+    Weights = 2,
+    /// f64 inverse frequencies.
+    RopeFrequencies = 3,
+    /// See [`crate::text::Tokenizer`].
+    Tokenizer = 4,
+    /// See [`crate::text::ChatTemplate`].
+    Template = 5,
+    /// One [`GenerationRecord`].
+    Generation = 6,
+    /// JSON text, only for people.
+    Provenance = 7,
+}
+
+impl SectionKind {
+    /// Kinds from here on may be ignored.
+    pub const OPTIONAL: u32 = 1024;
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Tensors,
+        Self::Weights,
+        Self::RopeFrequencies,
+        Self::Tokenizer,
+        Self::Template,
+        Self::Generation,
+        Self::Provenance,
+    ];
+}
+
+/// An entry of the section table.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SectionRecord {
+    /// [`SectionKind`].
+    pub kind: u32,
+    /// CRC-32C of the section's bytes.
+    pub crc: u32,
+    /// From the image's first byte; a multiple of [`ALIGN`].
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Zero.
+    pub reserved: u64,
+}
+
+impl SectionRecord {
+    /// The section's name in messages.
+    #[must_use]
+    pub fn part(&self) -> Part {
+        match SectionKind::ALL.into_iter().find(|&kind| kind as u32 == self.kind) {
+            Some(SectionKind::Tensors) => Part::Tensors,
+            Some(SectionKind::Weights) => Part::Weights,
+            Some(SectionKind::RopeFrequencies) => Part::RopeFrequencies,
+            Some(SectionKind::Tokenizer) => Part::Tokenizer,
+            Some(SectionKind::Template) => Part::Template,
+            Some(SectionKind::Generation) => Part::Generation,
+            Some(SectionKind::Provenance) => Part::Provenance,
+            None => Part::Other,
+        }
+    }
+}
+
+/// An entry of the tensor directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct TensorRecord {
+    /// [`super::Role`].
+    pub role: u32,
+    /// The layer; 0 for tensors outside the layers.
+    pub layer: u32,
+    /// [`FORMAT_F32`] or the number of a [`Format`].
+    pub format: u32,
+    /// Output elements; of a vector, all of them.
+    pub rows: u32,
+    /// Input elements; 1 for a vector.
+    pub columns: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// From the start of the weights section; a multiple of [`ALIGN`] but for the second of two interleaved matrices.
+    pub offset: u64,
+    /// Bytes from one group of 16 rows to the next; 0 for a vector.
+    pub stride: u64,
+}
+
+impl TensorRecord {
+    /// The quantisation format; `None` for a vector of f32.
+    #[must_use]
+    pub fn quantisation(&self) -> Option<Format> {
+        u8::try_from(self.format).ok().and_then(Format::from_number)
+    }
+
+    /// Bytes that the tensor's own data take.
+    #[must_use]
+    pub fn data_bytes(&self) -> u64 {
+        match self.quantisation() {
+            Some(format) => {
+                let groups = u64::from(self.rows.div_ceil(16));
+                groups * format.row_group_bytes(self.columns as usize) as u64
+            }
+            None => 4 * u64::from(self.rows),
+        }
+    }
+}
+
+/// Defaults for generation.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GenerationRecord {
+    /// See [`Sampling`].
+    pub temperature: f32,
+    /// See [`Sampling`].
+    pub top_k: u32,
+    /// See [`Sampling`].
+    pub top_p: f32,
+    /// See [`Sampling`].
+    pub min_p: f32,
+    /// See [`Sampling`].
+    pub repetition_penalty: f32,
+    /// See [`Sampling`].
+    pub penalty_window: u32,
+    /// How many of `stop` count.
+    pub stop_count: u32,
+    /// Tokens that end a reply.
+    pub stop: [u32; 9],
+}
+
+static_assertions::const_assert_eq!(size_of::<GenerationRecord>(), 64);
+
+impl GenerationRecord {
+    /// A record of these settings. Stop tokens beyond the ninth are left out.
+    #[must_use]
+    pub fn new(sampling: &Sampling, stop_tokens: &[u32]) -> Self {
+        let mut stop = [0; 9];
+        let mut count = 0;
+        for (slot, &id) in stop.iter_mut().zip(stop_tokens) {
+            *slot = id;
+            count += 1;
+        }
+        Self {
+            temperature: sampling.temperature,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            repetition_penalty: sampling.repetition_penalty,
+            penalty_window: sampling.penalty_window,
+            stop_count: count,
+            stop,
+        }
+    }
+
+    pub(super) fn check(&self, vocabulary: u32) -> Result<(), ImageError> {
+        let known = self.stop_tokens().iter().all(|&id| id < vocabulary);
+        if known && self.stop_count as usize <= self.stop.len() && self.sampling().check().is_ok() {
+            Ok(())
+        } else {
+            Err(ImageError::Field { part: Part::Generation })
+        }
+    }
+
+    pub(super) fn sampling(&self) -> Sampling {
+        Sampling {
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            min_p: self.min_p,
+            repetition_penalty: self.repetition_penalty,
+            penalty_window: self.penalty_window,
+        }
+    }
+
+    pub(super) fn stop_tokens(&self) -> &[u32] {
+        self.stop.get(..self.stop_count as usize).unwrap_or(&[])
+    }
+}

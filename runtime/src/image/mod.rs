@@ -1,0 +1,201 @@
+//! The model image: one flat file, checked once, read in place.
+//!
+//! ```text
+//! 0      header            256 bytes: magic, version, lengths, configuration, checksums
+//! 256    section table     32 bytes a section: kind, CRC-32C, offset, length
+//! …      sections          each at a multiple of 64
+//! ```
+//!
+//! Everything is little-endian. [`Image::open`] checks the header, the table and the small sections that steer access;
+//! after it, no access can go out of bounds. It does not touch the weights: [`Image::verify`] does.
+
+mod header;
+mod layout;
+mod tensors;
+
+pub use header::HEADER_BYTES;
+pub use layout::{
+    ALIGN, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, TensorRecord, VERSION, checksum,
+};
+pub use tensors::{LayerWeights, ModelWeights, Role, roles};
+
+use crate::config::Config;
+use crate::error::{ImageError, Part};
+use crate::sampling::Sampling;
+use crate::text::{ChatTemplate, Tokenizer};
+use tensors::Directory;
+
+/// A checked model image, borrowed from flash, a mapped file or RAM.
+#[derive(Clone, Copy, Debug)]
+pub struct Image<'a> {
+    bytes: &'a [u8],
+    config: Config,
+    sections: &'a [SectionRecord],
+    directory: Directory<'a>,
+    inverse_frequencies: &'a [f64],
+    generation: &'a GenerationRecord,
+}
+
+impl<'a> Image<'a> {
+    /// Checks and opens an image; `bytes` may be longer than it.
+    ///
+    /// The work is proportional to the number of sections and tensors; no weight is read.
+    ///
+    /// # Errors
+    /// [`ImageError`] says what is wrong and how to mend it.
+    pub fn open(bytes: &'a [u8]) -> Result<Self, ImageError> {
+        let header = header::read(bytes)?;
+        let bytes = header.whole;
+        let sections = header.sections;
+        let find = |kind, part| section(bytes, sections, kind)?.ok_or(ImageError::Missing { part });
+        let tensors = checked(find(SectionKind::Tensors, Part::Tensors)?, Part::Tensors)?;
+        let (_, weights) = find(SectionKind::Weights, Part::Weights)?;
+        let directory = Directory::open(&header.config, records(tensors, Part::Tensors)?, weights)?;
+        let rope = checked(find(SectionKind::RopeFrequencies, Part::RopeFrequencies)?, Part::RopeFrequencies)?;
+        let inverse_frequencies: &[f64] = records(rope, Part::RopeFrequencies)?;
+        let wanted = header.config.head_dim as usize / 2;
+        if inverse_frequencies.len() != wanted || !inverse_frequencies.iter().all(|f| f.is_finite()) {
+            return Err(ImageError::Field { part: Part::RopeFrequencies });
+        }
+        let generation = checked(find(SectionKind::Generation, Part::Generation)?, Part::Generation)?;
+        let [generation] = records::<GenerationRecord>(generation, Part::Generation)? else {
+            return Err(ImageError::Field { part: Part::Generation });
+        };
+        generation.check(header.config.vocabulary)?;
+        Ok(Self { bytes, config: header.config, sections, directory, inverse_frequencies, generation })
+    }
+
+    /// The shape of the model.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The image's own bytes, without what may follow them.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The section table.
+    #[must_use]
+    pub fn sections(&self) -> &'a [SectionRecord] {
+        self.sections
+    }
+
+    /// The tensors in directory order.
+    #[must_use]
+    pub fn tensors(&self) -> &'a [TensorRecord] {
+        self.directory.records()
+    }
+
+    /// The weights of the model.
+    #[must_use]
+    pub fn weights(&self) -> ModelWeights<'a> {
+        self.directory.model()
+    }
+
+    /// The weights of layer `layer`; `None` beyond the last.
+    #[must_use]
+    pub fn layer(&self, layer: usize) -> Option<LayerWeights<'a>> {
+        self.directory.layer(layer)
+    }
+
+    /// Inverse frequencies of the rotary embedding, `head_dim / 2` of them.
+    #[must_use]
+    pub fn inverse_frequencies(&self) -> &'a [f64] {
+        self.inverse_frequencies
+    }
+
+    /// The sampling settings that the model's author recommends, or greedy.
+    #[must_use]
+    pub fn sampling(&self) -> Sampling {
+        self.generation.sampling()
+    }
+
+    /// Tokens that end a reply.
+    #[must_use]
+    pub fn stop_tokens(&self) -> &'a [u32] {
+        self.generation.stop_tokens()
+    }
+
+    /// The tokenizer, checked in time proportional to its size.
+    ///
+    /// # Errors
+    /// [`ImageError::Missing`] if the image has none, [`ImageError::Checksum`] or [`ImageError::Text`] if it is damaged,
+    /// [`ImageError::Field`] if it belongs to another vocabulary.
+    pub fn tokenizer(&self) -> Result<Tokenizer<'a>, ImageError> {
+        let part = Part::Tokenizer;
+        let found = section(self.bytes, self.sections, SectionKind::Tokenizer)?.ok_or(ImageError::Missing { part })?;
+        let tokenizer = Tokenizer::open(checked(found, part)?).map_err(|reason| ImageError::Text { reason })?;
+        // A vocabulary may be padded, so the matrix can have more rows than there are tokens.
+        if tokenizer.vocabulary() as u64 > u64::from(self.config.vocabulary) {
+            return Err(ImageError::Field { part });
+        }
+        Ok(tokenizer)
+    }
+
+    /// The chat template, checked in time proportional to its size.
+    ///
+    /// # Errors
+    /// [`ImageError::Missing`] if the model has none that can be expressed, otherwise as [`Self::tokenizer`].
+    pub fn template(&self) -> Result<ChatTemplate<'a>, ImageError> {
+        let part = Part::Template;
+        let found = section(self.bytes, self.sections, SectionKind::Template)?.ok_or(ImageError::Missing { part })?;
+        ChatTemplate::open(checked(found, part)?).map_err(|reason| ImageError::Text { reason })
+    }
+
+    /// Where the model came from: JSON written by the packer, or "" if it is missing or damaged.
+    #[must_use]
+    pub fn provenance(&self) -> &'a str {
+        let found = section(self.bytes, self.sections, SectionKind::Provenance).ok().flatten();
+        found
+            .and_then(|found| checked(found, Part::Provenance).ok())
+            .and_then(|bytes| core::str::from_utf8(bytes).ok())
+            .unwrap_or("")
+    }
+
+    /// Checks the checksum of every section, the weights too: reads the whole image once.
+    ///
+    /// # Errors
+    /// [`ImageError::Checksum`] names the first section that is damaged.
+    pub fn verify(&self) -> Result<(), ImageError> {
+        for record in self.sections {
+            checked((record, body(self.bytes, record)?), record.part())?;
+        }
+        Ok(())
+    }
+}
+
+/// A section's record and bytes.
+type Section<'a> = (&'a SectionRecord, &'a [u8]);
+
+/// The bytes of a section, which [`header::read`] has found to lie inside.
+fn body<'a>(bytes: &'a [u8], record: &SectionRecord) -> Result<&'a [u8], ImageError> {
+    let outside = ImageError::Field { part: Part::SectionTable };
+    let start = usize::try_from(record.offset).map_err(|_| outside)?;
+    let len = usize::try_from(record.len).map_err(|_| outside)?;
+    bytes.get(start..).and_then(|rest| rest.get(..len)).ok_or(outside)
+}
+
+/// The section of a kind.
+fn section<'a>(
+    bytes: &'a [u8],
+    sections: &'a [SectionRecord],
+    kind: SectionKind,
+) -> Result<Option<Section<'a>>, ImageError> {
+    match sections.iter().find(|record| record.kind == kind as u32) {
+        Some(record) => Ok(Some((record, body(bytes, record)?))),
+        None => Ok(None),
+    }
+}
+
+/// The bytes of a section, if its checksum matches.
+fn checked<'a>((record, bytes): Section<'a>, part: Part) -> Result<&'a [u8], ImageError> {
+    if checksum(bytes) == record.crc { Ok(bytes) } else { Err(ImageError::Checksum { part }) }
+}
+
+/// A section as an array of records.
+fn records<T: bytemuck::AnyBitPattern>(bytes: &[u8], part: Part) -> Result<&[T], ImageError> {
+    bytemuck::try_cast_slice(bytes).map_err(|_| ImageError::Field { part })
+}

@@ -1,0 +1,264 @@
+//! A session: one conversation's state in an arena, and the steps that move it on.
+
+use pocket_kernels::Kernels;
+
+use crate::error::{Error, SessionError, StepError};
+use crate::image::Image;
+use crate::model::{Batch, Machine, forward, head};
+use crate::plan::{ALIGN, Lender, Plan};
+use crate::sampling::{Choice, Sampler};
+use crate::text::{Specials, Tokenizer};
+use crate::workers::Workers;
+
+/// Somebody who looks at the logits of every position.
+type Each<'e> = &'e mut dyn FnMut(usize, &[f32]);
+
+/// A model at work in an arena.
+///
+/// It holds the tokens so far and their keys and values. [`prefill`](Self::prefill) and [`decode`](Self::decode) append
+/// tokens and leave the logits of the last one; [`sample`](Self::sample) chooses what could come next;
+/// [`rewind`](Self::rewind) takes tokens back. What a session computes depends on its tokens alone, not on how they
+/// were split, what was rewound, or who did the work.
+pub struct Session<'a, K, W: ?Sized> {
+    image: Image<'a>,
+    plan: Plan,
+    machine: Machine<'a, K, W>,
+    cache: &'a mut [u8],
+    tokens: &'a mut [u32],
+    hidden: &'a mut [f32],
+    rotations: &'a mut [f32],
+    logits: &'a mut [f32],
+    scratch: &'a mut [u8],
+    position: usize,
+    has_logits: bool,
+}
+
+impl<K, W: ?Sized> core::fmt::Debug for Session<'_, K, W> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Session").field("position", &self.position).field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
+    /// Makes a session in `arena`, which holds at least [`Plan::arena_bytes`] and begins at a multiple of 64. Nothing
+    /// in the arena is read before it is written.
+    ///
+    /// # Errors
+    /// [`SessionError`] if plan, image, arena and workers do not belong together.
+    pub fn new(
+        image: &Image<'a>,
+        plan: &Plan,
+        arena: &'a mut [u8],
+        kernels: K,
+        workers: &'a W,
+    ) -> Result<Self, SessionError> {
+        if plan.config() != image.config() {
+            return Err(SessionError::OtherModel);
+        }
+        let remainder = arena.as_ptr() as usize % ALIGN;
+        if remainder != 0 {
+            return Err(SessionError::ArenaMisaligned { remainder: remainder as u32 });
+        }
+        let have = arena.len() as u64;
+        let need = plan.arena_bytes();
+        let arena = arena.get_mut(..need).ok_or(SessionError::ArenaTooSmall { need: need as u64, have })?;
+        let planned = plan.limits().workers;
+        if workers.count() > planned as usize {
+            return Err(SessionError::TooManyWorkers { have: workers.count() as u32, planned });
+        }
+        let (persistent, scratch) = arena.split_at_mut(plan.scratch_offset());
+        let regions = &plan.persistent;
+        let mut lender = Lender::new(persistent, 0);
+        Ok(Self {
+            image: *image,
+            plan: *plan,
+            machine: Machine { kernels, workers },
+            cache: lender.lend(regions.cache),
+            tokens: lender.lend(regions.tokens),
+            hidden: lender.lend(regions.hidden),
+            rotations: lender.lend(regions.rotations),
+            logits: lender.lend(regions.logits),
+            scratch,
+            position: 0,
+            has_logits: false,
+        })
+    }
+
+    /// The image.
+    #[must_use]
+    pub fn image(&self) -> &Image<'a> {
+        &self.image
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// How many tokens the session holds.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// How many more tokens fit.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.tokens.len() - self.position
+    }
+
+    /// The tokens that the session holds.
+    #[must_use]
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens[..self.position]
+    }
+
+    /// Logits of the token that follows, `[vocabulary]`; `None` before the first step and after a rewind or an error.
+    #[must_use]
+    pub fn logits(&self) -> Option<&[f32]> {
+        self.has_logits.then_some(&*self.logits)
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        self.position = 0;
+        self.has_logits = false;
+    }
+
+    /// Forgets the tokens from `position` on. The next step goes on as if they had never been.
+    ///
+    /// # Errors
+    /// [`StepError::RewindBeyond`] if fewer tokens are held.
+    pub fn rewind(&mut self, position: usize) -> Result<(), StepError> {
+        if position > self.position {
+            return Err(StepError::RewindBeyond { position: position as u32, have: self.position as u32 });
+        }
+        self.has_logits &= position == self.position;
+        self.position = position;
+        Ok(())
+    }
+
+    /// Appends tokens, a batch at a time, and computes the logits of the last.
+    ///
+    /// # Errors
+    /// Before any work: [`StepError::Empty`], [`StepError::ContextFull`], [`StepError::UnknownToken`]. While working:
+    /// [`StepError::NonFinite`], after which the session holds the tokens of the batches that were done.
+    pub fn prefill(&mut self, ids: &[u32]) -> Result<(), StepError> {
+        self.place(ids)?;
+        self.process(ids.len(), None)
+    }
+
+    /// As [`Self::prefill`], and gives the logits of every token to `each`, with the token's position.
+    ///
+    /// # Errors
+    /// As [`Self::prefill`].
+    pub fn prefill_each(&mut self, ids: &[u32], mut each: impl FnMut(usize, &[f32])) -> Result<(), StepError> {
+        self.place(ids)?;
+        self.process(ids.len(), Some(&mut each))
+    }
+
+    /// Turns text into tokens, appends them as [`Self::prefill`] does, and gives their number. Text that makes no
+    /// token changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Text`] before any work if the text has a word longer than planned or more tokens than fit;
+    /// [`Error::Step`] as [`Self::prefill`].
+    pub fn prefill_text(
+        &mut self,
+        tokenizer: &Tokenizer<'_>,
+        text: &str,
+        specials: Specials<'_>,
+    ) -> Result<usize, Error> {
+        let symbols = Lender::new(self.scratch, self.plan.scratch_offset()).lend(self.plan.text.symbols);
+        let count = tokenizer.encode(text, specials, symbols, &mut self.tokens[self.position..])?;
+        if count > 0 {
+            self.check_ids(count)?;
+            self.process(count, None)?;
+        }
+        Ok(count)
+    }
+
+    /// Appends one token and computes its logits.
+    ///
+    /// # Errors
+    /// As [`Self::prefill`].
+    pub fn decode(&mut self, id: u32) -> Result<(), StepError> {
+        self.prefill(&[id])
+    }
+
+    /// Chooses the token that follows; it is not appended.
+    ///
+    /// # Errors
+    /// [`StepError::NoLogits`] before the first step, [`StepError::NonFinite`] if a logit is not a finite number.
+    pub fn sample(&mut self, sampler: &mut Sampler) -> Result<u32, StepError> {
+        if !self.has_logits {
+            return Err(StepError::NoLogits);
+        }
+        let candidates = Lender::new(self.scratch, self.plan.scratch_offset()).lend(self.plan.head.candidates);
+        let choice = Choice { logits: self.logits, tokens: &self.tokens[..self.position], candidates };
+        let chosen = sampler.choose(self.machine.kernels, choice);
+        chosen.ok_or(StepError::NonFinite { position: self.position as u32 })
+    }
+
+    /// Puts tokens behind those that the session holds.
+    fn place(&mut self, ids: &[u32]) -> Result<(), StepError> {
+        if ids.is_empty() {
+            return Err(StepError::Empty);
+        }
+        let have = self.tokens.len() as u32;
+        let need = u32::try_from(self.position.saturating_add(ids.len())).unwrap_or(u32::MAX);
+        let room = self.tokens[self.position..].get_mut(..ids.len()).ok_or(StepError::ContextFull { need, have })?;
+        room.copy_from_slice(ids);
+        self.check_ids(ids.len())
+    }
+
+    /// Checks the `count` tokens behind those that the session holds.
+    fn check_ids(&self, count: usize) -> Result<(), StepError> {
+        let vocabulary = self.plan.config().vocabulary;
+        match self.tokens[self.position..][..count].iter().find(|&&id| id >= vocabulary) {
+            Some(&id) => Err(StepError::UnknownToken { id, vocabulary }),
+            None => Ok(()),
+        }
+    }
+
+    /// Processes the `count` tokens behind those that the session holds.
+    fn process(&mut self, count: usize, mut each: Option<Each<'_>>) -> Result<(), StepError> {
+        self.has_logits = false;
+        let width = self.plan.config().hidden as usize;
+        let end = self.position + count;
+        while self.position < end {
+            let position = self.position;
+            let tokens = (end - position).min(self.plan.limits().batch as usize);
+            let mut batch = Batch {
+                position,
+                tokens,
+                hidden: self.hidden,
+                rotations: self.rotations,
+                cache: self.cache,
+                scratch: self.scratch,
+            };
+            let ids = &self.tokens[position..position + tokens];
+            let mut finite = forward(&self.machine, &self.image, &self.plan, ids, &mut batch);
+            // Without someone to look at them, only the very last token's logits are computed.
+            let first = if each.is_some() { 0 } else { tokens - 1 };
+            let skip = each.is_none() && position + tokens < end;
+            for (token, hidden) in self.hidden.chunks_exact(width).enumerate().take(tokens).skip(first) {
+                if !finite || skip {
+                    break;
+                }
+                let row = (hidden, &mut *self.logits);
+                finite &= head(&self.machine, &self.image, &self.plan, row, self.scratch);
+                if let Some(each) = &mut each {
+                    each(position + token, self.logits);
+                }
+            }
+            if !finite {
+                return Err(StepError::NonFinite { position: position as u32 });
+            }
+            self.position += tokens;
+        }
+        self.has_logits = true;
+        Ok(())
+    }
+}
