@@ -11,10 +11,12 @@ mod hugging_face;
 mod pretokenizer;
 mod section;
 mod source;
+mod template;
 mod tokenizer;
 
 pub use error::{TemplateError, TextBuildError};
 pub use pretokenizer::PreTokenizerKind;
 pub use section::AlignedBytes;
 pub use source::{Token, TokenKind, TokenizerSource};
+pub use template::build_template;
 pub use tokenizer::build_tokenizer;
