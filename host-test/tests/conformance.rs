@@ -1,0 +1,27 @@
+//! The kernels: every instruction set against `Scalar`, and `Scalar` against `kernels/NUMERICS.md`.
+//!
+//! The suite of `pocket-kernels-conformance` proves that chips agree; the other tests here prove, with plain code
+//! written from the contract alone, that what they agree on is right, and that the suite notices when it is not.
+//!
+//! Two settings of the harness: `POCKET_REQUIRE_ISA=avx2,avx512vnni` makes a missing instruction set a failure, and
+//! `POCKET_REPLAY=avx2/matmul_q4a64:17` runs that one case of a report.
+
+#[path = "conformance/suite.rs"]
+mod suite;
+
+/// Calls a macro for every instruction set that can run here, with its token.
+macro_rules! for_each_isa {
+    ($run:ident) => {
+        $run!(pocket_kernels::Scalar);
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(lanes) = pocket_kernels_x86::Avx2::detect() {
+                $run!(lanes);
+            }
+            if let Some(lanes) = pocket_kernels_x86::Avx512Vnni::detect() {
+                $run!(lanes);
+            }
+        }
+    };
+}
+pub(crate) use for_each_isa;
