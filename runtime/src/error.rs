@@ -95,6 +95,12 @@ errors! {
     }
 }
 
+impl From<TextError> for ImageError {
+    fn from(reason: TextError) -> Self {
+        Self::Text { reason }
+    }
+}
+
 /// A part of an image, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

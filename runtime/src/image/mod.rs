@@ -127,7 +127,7 @@ impl<'a> Image<'a> {
     pub fn tokenizer(&self) -> Result<Tokenizer<'a>, ImageError> {
         let part = Part::Tokenizer;
         let found = section(self.bytes, self.sections, SectionKind::Tokenizer)?.ok_or(ImageError::Missing { part })?;
-        let tokenizer = Tokenizer::open(checked(found, part)?).map_err(|reason| ImageError::Text { reason })?;
+        let tokenizer = Tokenizer::open(checked(found, part)?)?;
         // A vocabulary may be padded, so the matrix can have more rows than there are tokens.
         if tokenizer.vocabulary() as u64 > u64::from(self.config.vocabulary) {
             return Err(ImageError::Field { part });
@@ -142,7 +142,7 @@ impl<'a> Image<'a> {
     pub fn template(&self) -> Result<ChatTemplate<'a>, ImageError> {
         let part = Part::Template;
         let found = section(self.bytes, self.sections, SectionKind::Template)?.ok_or(ImageError::Missing { part })?;
-        ChatTemplate::open(checked(found, part)?).map_err(|reason| ImageError::Text { reason })
+        Ok(ChatTemplate::open(checked(found, part)?)?)
     }
 
     /// Where the model came from: JSON written by the packer, or "" if it is missing or damaged.

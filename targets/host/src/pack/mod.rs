@@ -1,0 +1,170 @@
+//! Packing: from a GGUF file to a model image.
+//!
+//! Everything that needs a parser, an allocator or a guess happens here, once, so that a device only reads. Codes are
+//! kept as they are wherever the tile formats know them.
+
+mod architecture;
+mod error;
+mod layout;
+mod matrix;
+mod quantize;
+mod sections;
+mod weights;
+mod writer;
+
+pub use error::PackError;
+pub use quantize::Quant;
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, Write};
+use std::path::Path;
+
+use pocket_runtime::image::{SectionKind, TensorRecord};
+use pocket_runtime::{Image, ImageError};
+use serde::Serialize;
+
+use crate::gguf::Gguf;
+use architecture::Architecture;
+use layout::Layout;
+use sections::{Provenance, Text};
+use writer::Writer;
+
+/// How to pack.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What matrices of floats become.
+    pub quant: Quant,
+}
+
+/// How far packing has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of weights written.
+    pub done: u64,
+    /// Bytes of weights to write.
+    pub total: u64,
+}
+
+/// What was packed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Bytes of the image.
+    pub image_bytes: u64,
+    /// Bytes of its weights.
+    pub weight_bytes: u64,
+    /// Elements of all tensors.
+    pub parameters: u64,
+    /// Tensors whose codes could not be kept.
+    pub conversions: Vec<Conversion>,
+    /// What a user should know, such as why there is no chat template.
+    pub notes: Vec<String>,
+}
+
+/// A tensor that was quantised anew.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conversion {
+    /// Its name.
+    pub tensor: String,
+    /// Its type in the file.
+    pub from: String,
+    /// Its format in the image.
+    pub to: String,
+    /// `√(Σ(x − y)² / Σx²)`.
+    pub relative_error: f64,
+}
+
+/// Packs a GGUF file into an image.
+///
+/// The image is written to a temporary file beside `output`, opened as a device would, and only then put in place, so
+/// `output` is either whole or as it was.
+///
+/// # Errors
+/// [`PackError`] says what the file has that an image cannot hold, or which file could not be read or written.
+pub fn pack_file(
+    input: &Path,
+    output: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, PackError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PackError::File { path, source }
+    };
+    if let (Ok(a), Ok(b)) = (input.canonicalize(), output.canonicalize())
+        && a == b
+    {
+        return Err(PackError::SameFile { path: output.to_owned() });
+    }
+    let file = std::fs::read(input).map_err(failed(input))?;
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut name = output.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    let temporary = tempfile::Builder::new().prefix(&name).tempfile_in(folder).map_err(failed(folder))?;
+    let out = BufWriter::with_capacity(1 << 20, temporary);
+    let source = input.file_name().unwrap_or_default().to_string_lossy();
+    let writer = Writer::new(out, output.to_owned(), SectionKind::ALL.len())?;
+    let (report, out) = write_image(&file, &source, options, writer, progress)?;
+    let temporary = out.into_inner().map_err(|error| failed(output)(error.into_error()))?;
+    check(temporary.as_file(), output)?;
+    let done = temporary.persist(output).map_err(|error| failed(output)(error.error))?;
+    make_readable(&done).map_err(failed(output))?;
+    Ok(report)
+}
+
+/// Writes the image of a GGUF file.
+fn write_image<W: Write + Seek>(
+    file: &[u8],
+    source: &str,
+    options: &Options,
+    mut writer: Writer<W>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(Report, W), PackError> {
+    let gguf = Gguf::parse(file)?;
+    let architecture = Architecture::read(&gguf)?;
+    let layout = Layout::new(&gguf, &architecture, options.quant)?;
+    let text = Text::build(&gguf)?;
+    let records: Vec<TensorRecord> = layout.tensors.iter().map(|placed| placed.record).collect();
+    writer.section(SectionKind::Tensors, bytemuck::cast_slice(&records))?;
+    writer.section(SectionKind::RopeFrequencies, bytemuck::cast_slice(&architecture.inverse_frequencies))?;
+    writer.section(SectionKind::Generation, bytemuck::bytes_of(&text.generation))?;
+    writer.section(SectionKind::Tokenizer, &text.tokenizer)?;
+    if let Some(template) = &text.template {
+        writer.section(SectionKind::Template, template)?;
+    }
+    let conversions = weights::write(&layout, &architecture, options.quant, &mut writer, progress)?;
+    let notes = text.notes;
+    let provenance = Provenance::new(&gguf, file, source, (&conversions, &notes))?;
+    let json = serde_json::to_vec(&provenance).expect("strings and numbers are JSON");
+    writer.section(SectionKind::Provenance, &json)?;
+    let parameters = layout.tensors.iter().map(|placed| placed.tensor.elements() as u64).sum();
+    let (image_bytes, out) = writer.finish(&layout.config)?;
+    let weight_bytes = layout.weight_bytes;
+    Ok((Report { image_bytes, weight_bytes, parameters, conversions, notes }, out))
+}
+
+/// Opens the finished image as a device does.
+fn check(file: &File, path: &Path) -> Result<(), PackError> {
+    // SAFETY: the temporary file belongs to this process alone, and nothing truncates it while it is mapped.
+    let bytes =
+        unsafe { memmap2::Mmap::map(file) }.map_err(|source| PackError::File { path: path.to_owned(), source })?;
+    let image = Image::open(&bytes).map_err(PackError::Defect)?;
+    image.verify().map_err(PackError::Defect)?;
+    image.tokenizer().map_err(PackError::Defect)?;
+    match image.template() {
+        Ok(_) | Err(ImageError::Missing { .. }) => Ok(()),
+        Err(error) => Err(PackError::Defect(error)),
+    }
+}
+
+/// Temporary files are private; an image is as readable as any new file.
+fn make_readable(file: &File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+    }
+    file.sync_all()
+}
