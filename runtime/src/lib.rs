@@ -15,6 +15,7 @@
 mod arena;
 mod config;
 mod error;
+pub mod generate;
 pub mod image;
 mod limits;
 mod model;

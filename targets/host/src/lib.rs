@@ -1,6 +1,15 @@
-//! Packer of Pocket.
+//! Pocket on a developer's machine: the packer, and what a host adds to the runtime.
+//!
+//! * packing: [`gguf`] (reading models), [`quant`] (weights), [`text`] (tokenizers and templates), [`pack`] (images)
+//! * running: [`isa`] (choosing kernels), [`pool`] (threads), [`memory`] (mapped images, arenas)
+//! * checking: [`golden`] (logits to the bit), [`npy`] (logits for others)
 
 pub mod gguf;
+pub mod golden;
+pub mod isa;
+pub mod memory;
+pub mod npy;
 pub mod pack;
+pub mod pool;
 pub mod quant;
 pub mod text;

@@ -1,0 +1,111 @@
+//! A reply: sample, show, append, until something ends it.
+//!
+//! ```text
+//! logits ─Sampler─▶ token ─Tokenizer─▶ bytes ─Utf8Stream─▶ text ─StopStrings─▶ emit
+//!    ▲                └──────────────── decode ◀─────────── nothing ends it
+//!    └────────────────────────────────────┘
+//! ```
+//!
+//! Every token that is shown is also appended to the session, and the token that ends a reply is not: so what a session
+//! holds afterwards is the prompt and the reply, and a chat goes on from there.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use pocket_kernels::Kernels;
+
+use crate::error::StepError;
+use crate::sampling::Sampler;
+use crate::session::Session;
+use crate::text::{StopStrings, Tokenizer, Utf8Stream};
+use crate::workers::Workers;
+
+/// What may end a reply.
+#[derive(Debug)]
+pub struct Until<'s, 'b> {
+    /// Tokens that end it; they are neither shown nor appended.
+    pub stop_tokens: &'s [u32],
+    /// Strings that end it; neither they nor what follows is shown.
+    pub stop_strings: &'s mut StopStrings<'b>,
+    /// The most tokens that it may have.
+    pub tokens: usize,
+    /// Ends it from outside, before the next token; an interrupt may set it.
+    pub cancel: &'s AtomicBool,
+}
+
+/// What ended a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// The model, with this token.
+    StopToken(u32),
+    /// A stop string. The session holds tokens up to where it began, and some of its own; to go on as if it had ended
+    /// with what was shown, go back to where the reply began and append that text.
+    StopString,
+    /// It has as many tokens as it may.
+    Tokens,
+    /// The session has no room for another token.
+    ContextFull,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+/// A reply that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// Tokens appended to the session.
+    pub tokens: usize,
+    /// What ended it.
+    pub ending: Ending,
+}
+
+impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
+    /// Generates a reply to the tokens that the session holds, and gives its text, whole characters at a time, to
+    /// `emit`. Control tokens are appended but not shown.
+    ///
+    /// # Errors
+    /// [`StepError::NoLogits`] if nothing was processed before, [`StepError::NonFinite`] as in a step. What was held
+    /// back of the text is then lost.
+    pub fn generate(
+        &mut self,
+        tokenizer: &Tokenizer<'_>,
+        sampler: &mut Sampler,
+        until: Until<'_, '_>,
+        mut emit: impl FnMut(&str),
+    ) -> Result<Reply, StepError> {
+        let Until { stop_tokens, stop_strings, tokens: most, cancel } = until;
+        let mut characters = Utf8Stream::new();
+        let mut tokens = 0;
+        let ending = loop {
+            if stop_strings.stopped() {
+                break Ending::StopString;
+            }
+            if cancel.load(Ordering::Relaxed) {
+                break Ending::Cancelled;
+            }
+            if tokens == most {
+                break Ending::Tokens;
+            }
+            if self.room() == 0 {
+                break Ending::ContextFull;
+            }
+            let id = self.sample(sampler)?;
+            if stop_tokens.contains(&id) {
+                break Ending::StopToken(id);
+            }
+            // A padded vocabulary has rows that stand for no token and so for no text.
+            let bytes = tokenizer.token_bytes(id).filter(|_| !tokenizer.is_control(id)).unwrap_or(&[]);
+            characters.push(bytes, |text| {
+                stop_strings.push(text, &mut emit);
+            });
+            if !stop_strings.stopped() {
+                self.decode(id)?;
+                tokens += 1;
+            }
+        };
+        characters.finish(|text| {
+            stop_strings.push(text, &mut emit);
+        });
+        stop_strings.finish(&mut emit);
+        Ok(Reply { tokens, ending })
+    }
+}

@@ -1,0 +1,234 @@
+//! Golden files: a model's logits, pinned to the bit.
+//!
+//! The logits of an image are the same bits on every instruction set, for every number of workers and every batch, and
+//! after a rewind; a golden file says which bits. It holds a hash for each position, so a check can name the first
+//! position that differs, and it knows the model by what its logits depend on, so packing a model anew changes nothing.
+
+use pocket_kernels::Kernels;
+use pocket_runtime::image::{Header, SectionKind};
+use pocket_runtime::{CacheType, Error, Image, Limits, Plan, Session};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::isa::{Isa, MissingIsa, WithKernels};
+use crate::memory::HostArena;
+use crate::pool::Pool;
+
+/// Version of the file format.
+const FORMAT: u32 = 1;
+
+/// What a golden file holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Golden {
+    /// Version of the file format.
+    format: u32,
+    /// The name of the model, for people.
+    model: String,
+    /// SHA-256 of what the logits depend on, see [`identity`].
+    identity: String,
+    /// How the attention cache stores its elements.
+    cache: Cache,
+    /// The tokens.
+    ids: Vec<u32>,
+    /// SHA-256 of the logits of every position, as little-endian f32.
+    logits: Vec<String>,
+}
+
+/// [`CacheType`] in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Cache {
+    F16,
+    I8,
+}
+
+/// Why a golden file was not made or checked. That logits differ is no error but a [`Checked`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GoldenError {
+    /// It is no golden file.
+    #[error("it is no golden file ({0}); record one with `pocket golden record`")]
+    Json(#[from] serde_json::Error),
+    /// It has another version, or lists that do not belong together.
+    #[error("the golden file has a format that this release does not read; record it again")]
+    Format,
+    /// It is about another model.
+    #[error("the golden file was recorded for another model ({model}); record one for this image")]
+    OtherModel {
+        /// The name of that model.
+        model: String,
+    },
+    /// The machine lacks an instruction set.
+    #[error(transparent)]
+    Isa(#[from] MissingIsa),
+    /// The model cannot be run like this.
+    #[error(transparent)]
+    Run(#[from] Error),
+    /// The system has no memory or threads.
+    #[error("the system grants no memory or threads for the session: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// One way of computing logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The instruction set.
+    pub isa: Isa,
+    /// Workers.
+    pub workers: u32,
+    /// Tokens at a time.
+    pub batch: u32,
+}
+
+/// What came of one way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Checked {
+    /// The name of the instruction set.
+    pub isa: &'static str,
+    /// Workers.
+    pub workers: u32,
+    /// Tokens at a time.
+    pub batch: u32,
+    /// Whether the second half was computed after other tokens had been there and were taken back.
+    pub rewound: bool,
+    /// The first position whose logits differ.
+    pub first_difference: Option<usize>,
+}
+
+/// The SHA-256 of everything that the logits of an image depend on: its shape and the checksums of tensors, weights and
+/// rotary frequencies.
+#[must_use]
+pub fn identity(image: &Image<'_>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(bytemuck::bytes_of(&Header::of(image.config())));
+    let kinds = [SectionKind::Tensors, SectionKind::Weights, SectionKind::RopeFrequencies];
+    for section in image.sections().iter().filter(|section| kinds.iter().any(|&kind| section.kind == kind as u32)) {
+        hash.update(section.kind.to_le_bytes());
+        hash.update(section.crc.to_le_bytes());
+        hash.update(section.len.to_le_bytes());
+    }
+    format!("{:x}", hash.finalize())
+}
+
+impl Golden {
+    /// Computes the logits of `ids` and pins them.
+    ///
+    /// # Errors
+    /// [`GoldenError`] if the model cannot be run like this.
+    pub fn record(
+        image: &Image<'_>,
+        model: &str,
+        (ids, cache): (&[u32], CacheType),
+        way: Way,
+    ) -> Result<Self, GoldenError> {
+        let mut logits = Vec::with_capacity(ids.len());
+        compute(image, (ids, cache), way, false, &mut |_, _, hash| logits.push(hash))?;
+        let cache = match cache {
+            CacheType::F16 => Cache::F16,
+            CacheType::I8 => Cache::I8,
+        };
+        let identity = identity(image);
+        Ok(Self { format: FORMAT, model: model.to_owned(), identity, cache, ids: ids.to_vec(), logits })
+    }
+
+    /// Reads a golden file.
+    ///
+    /// # Errors
+    /// [`GoldenError::Json`] or [`GoldenError::Format`].
+    pub fn from_json(text: &str) -> Result<Self, GoldenError> {
+        let golden: Self = serde_json::from_str(text)?;
+        if golden.format != FORMAT || golden.ids.len() != golden.logits.len() {
+            return Err(GoldenError::Format);
+        }
+        Ok(golden)
+    }
+
+    /// How many positions it has.
+    #[must_use]
+    pub fn positions(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Computes the logits in one way, without and with a rewind, and compares them.
+    ///
+    /// # Errors
+    /// [`GoldenError`] if there is nothing to compare; a difference is no error.
+    pub fn check(&self, image: &Image<'_>, way: Way) -> Result<[Checked; 2], GoldenError> {
+        if identity(image) != self.identity {
+            return Err(GoldenError::OtherModel { model: self.model.clone() });
+        }
+        let cache = match self.cache {
+            Cache::F16 => CacheType::F16,
+            Cache::I8 => CacheType::I8,
+        };
+        let Way { isa, workers, batch } = way;
+        let mut checked =
+            [false, true].map(|rewound| Checked { isa: isa.name(), workers, batch, rewound, first_difference: None });
+        compute(image, (&self.ids, cache), way, true, &mut |rewound, position, hash| {
+            if self.logits.get(position) != Some(&hash) {
+                checked[usize::from(rewound)].first_difference.get_or_insert(position);
+            }
+        })?;
+        Ok(checked)
+    }
+}
+
+/// Takes, for each position, whether it was computed after a rewind, its number, and the hash of its logits.
+type Each<'e> = &'e mut dyn FnMut(bool, usize, String);
+
+/// Computes the logits of every position in one way; if asked, those of the second half again, after a rewind.
+fn compute(
+    image: &Image<'_>,
+    (ids, cache): (&[u32], CacheType),
+    way: Way,
+    rewind: bool,
+    each: Each<'_>,
+) -> Result<(), GoldenError> {
+    let context = u32::try_from(ids.len()).unwrap_or(u32::MAX).max(way.batch.min(image.config().context));
+    let limits = Limits { context, batch: way.batch, workers: way.workers, cache, word_bytes: 0 };
+    let plan = Plan::try_new(image.config(), &limits).map_err(Error::from)?;
+    let mut arena = HostArena::new(plan.arena_bytes())?;
+    let pool = Pool::new(way.workers as usize)?;
+    Ok(way.isa.run(Passes { image, plan, arena: &mut arena, pool: &pool, ids, rewind, each })??)
+}
+
+/// The passes of [`compute`].
+struct Passes<'a> {
+    image: &'a Image<'a>,
+    plan: Plan,
+    arena: &'a mut HostArena,
+    pool: &'a Pool,
+    ids: &'a [u32],
+    rewind: bool,
+    each: Each<'a>,
+}
+
+impl WithKernels for Passes<'_> {
+    type Out = Result<(), Error>;
+
+    fn with<K: Kernels>(self, kernels: K) -> Self::Out {
+        let Self { image, plan, arena, pool, ids, rewind, each } = self;
+        let mut session = Session::new(image, &plan, arena.bytes(), kernels, pool)?;
+        session.prefill_each(ids, |position, logits| each(false, position, hash(logits)))?;
+        if rewind {
+            let half = ids.len() / 2;
+            session.rewind(half)?;
+            // Other tokens in between leave other keys and values behind, which must not be seen again.
+            let others: Vec<u32> = ids[half..].iter().map(|id| (id + 1) % plan.config().vocabulary).collect();
+            session.prefill(&others)?;
+            session.rewind(half)?;
+            session.prefill_each(&ids[half..], |position, logits| each(true, position, hash(logits)))?;
+        }
+        Ok(())
+    }
+}
+
+/// SHA-256 of the bits of logits, in hexadecimal.
+fn hash(logits: &[f32]) -> String {
+    let mut hash = Sha256::new();
+    for x in logits {
+        hash.update(x.to_le_bytes());
+    }
+    format!("{:x}", hash.finalize())
+}

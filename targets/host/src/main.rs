@@ -1,0 +1,3 @@
+//! The command `pocket`.
+
+fn main() {}
