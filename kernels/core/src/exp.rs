@@ -17,7 +17,7 @@ const LEAST: f32 = -87.336_54;
 /// Arguments above this count as this; its exponential is finite.
 const MOST: f32 = 88.72;
 
-const P: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_3e-1];
+const P: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5e-1];
 
 /// `e^x` in every lane, within [`EXP_MAX_ULP`] for −87.3 ≤ x ≤ 88.7; +0 below and for NaN, a finite number above.
 #[inline(always)]
