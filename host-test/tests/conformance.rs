@@ -6,8 +6,20 @@
 //! Two settings of the harness: `POCKET_REQUIRE_ISA=avx2,avx512vnni` makes a missing instruction set a failure, and
 //! `POCKET_REPLAY=avx2/matmul_q4a64:17` runs that one case of a report.
 
+#[path = "conformance/contract.rs"]
+mod contract;
+#[path = "conformance/elementary.rs"]
+mod elementary;
+#[path = "conformance/mutations.rs"]
+mod mutations;
+#[path = "conformance/naive.rs"]
+mod naive;
+#[path = "conformance/properties.rs"]
+mod properties;
 #[path = "conformance/suite.rs"]
 mod suite;
+#[path = "conformance/threads.rs"]
+mod threads;
 
 /// Calls a macro for every instruction set that can run here, with its token.
 macro_rules! for_each_isa {
