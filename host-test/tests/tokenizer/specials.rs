@@ -37,7 +37,7 @@ fn ranges_protect_whatever_touches_them() {
     assert_eq!(outside(text, &[5..5]), [64, IM_END, 65], "an empty range protects nothing");
     let as_text = encode(&tiny().tokenizer(), text, Specials::AsText);
     for range in [0..12, 1..11, 1..2, 5..6, 10..11, 0..2, 10..12] {
-        assert_eq!(outside(text, &[range.clone()]), as_text, "{range:?}");
+        assert_eq!(outside(text, std::slice::from_ref(&range)), as_text, "{range:?}");
         let empty = range.start..range.start;
         assert_eq!(outside(text, &[0..0, empty, range.clone()]), as_text, "empty ranges before {range:?}");
     }

@@ -139,20 +139,20 @@ impl TextError {
     /// A number that stays the same in every version, for C and logs.
     pub const fn code(self) -> u16 {
         match self {
-            Self::Magic => 501,
-            Self::Version { .. } => 502,
-            Self::Misaligned => 503,
-            Self::Length { .. } => 504,
-            Self::Damaged { .. } => 505,
-            Self::PieceTooLong { .. } => 506,
-            Self::TooManyTokens { .. } => 507,
-            Self::ProtectedRange { .. } => 508,
-            Self::NoTurns => 509,
-            Self::TurnOrder { .. } => 510,
-            Self::RenderTooLong { .. } => 511,
-            Self::TooManyTurns { .. } => 512,
-            Self::StopEmpty { .. } => 513,
-            Self::StopBuffer { .. } => 514,
+            Self::Magic => 601,
+            Self::Version { .. } => 602,
+            Self::Misaligned => 603,
+            Self::Length { .. } => 604,
+            Self::Damaged { .. } => 605,
+            Self::PieceTooLong { .. } => 606,
+            Self::TooManyTokens { .. } => 607,
+            Self::ProtectedRange { .. } => 608,
+            Self::NoTurns => 609,
+            Self::TurnOrder { .. } => 610,
+            Self::RenderTooLong { .. } => 611,
+            Self::TooManyTurns { .. } => 612,
+            Self::StopEmpty { .. } => 613,
+            Self::StopBuffer { .. } => 614,
         }
     }
 

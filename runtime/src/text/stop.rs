@@ -88,10 +88,10 @@ impl<'a> StopStrings<'a> {
 
     /// Adds a character to what is held back.
     fn hold(&mut self, character: &str) {
-        let end = self.len.saturating_add(character.len());
-        if let Some(place) = self.held.get_mut(self.len..end) {
+        let rest = self.held.get_mut(self.len..).and_then(|rest| rest.get_mut(..character.len()));
+        if let Some(place) = rest {
             place.copy_from_slice(character.as_bytes());
-            self.len = end;
+            self.len = self.len.saturating_add(character.len());
         }
     }
 

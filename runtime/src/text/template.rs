@@ -254,10 +254,10 @@ struct Writer<'o> {
 impl Writer<'_> {
     /// Writes bytes if all of them fit, and counts them anyway.
     fn write(&mut self, bytes: &[u8]) {
-        let end = self.len.saturating_add(bytes.len());
-        if let Some(place) = self.out.get_mut(self.len..end) {
+        let rest = self.out.get_mut(self.len..).and_then(|rest| rest.get_mut(..bytes.len()));
+        if let Some(place) = rest {
             place.copy_from_slice(bytes);
         }
-        self.len = end;
+        self.len = self.len.saturating_add(bytes.len());
     }
 }
