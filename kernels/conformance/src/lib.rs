@@ -27,6 +27,7 @@
 //! output, which nobody may use then, is not. The sign of a zero maximum is not compared.
 #![no_std]
 #![deny(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod attention;
 mod cache;
