@@ -1,3 +1,7 @@
-//! The command `pocket`.
+//! The command `pocket`: packs models and runs them on a developer's machine.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

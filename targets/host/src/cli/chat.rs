@@ -1,0 +1,137 @@
+//! `pocket chat`: turns, until somebody has had enough.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use pocket_kernels::Kernels;
+use pocket_runtime::generate::Ending;
+use pocket_runtime::text::{Role, Turn};
+
+use super::arguments::{IsaArgs, LimitArgs};
+use super::interrupt;
+use super::machine::{HostSession, Machine, Memory, UseSession, map, open};
+use super::run::print;
+use super::voice::{Voice, VoiceArgs};
+
+/// Talk with a model, a line a turn.
+///
+/// /reset forgets the conversation, /quit (or the end of input) ends it, Ctrl-C stops a reply and keeps what was said.
+#[derive(Debug, Args)]
+pub(super) struct Chat {
+    /// The image.
+    image: PathBuf,
+    #[command(flatten)]
+    voice: VoiceArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    isa: IsaArgs,
+}
+
+impl Chat {
+    pub(super) fn run(self) -> Result<()> {
+        let file = map(&self.image)?;
+        let image = open(&file)?;
+        let voice = self.voice.open(&image)?;
+        let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;
+        interrupt::listen()?;
+        let planned = Memory::now(&image, &machine.plan).planned();
+        eprintln!("context {} positions; {planned}", machine.plan.limits().context);
+        eprintln!("/reset forgets, /quit ends, Ctrl-C stops a reply");
+        machine
+            .with_session(&image, Talk { voice, system: self.voice.system.as_deref(), said: Vec::new(), stale: false })
+    }
+}
+
+/// The conversation once there is a session.
+struct Talk<'a> {
+    voice: Voice<'a>,
+    system: Option<&'a str>,
+    /// What was said so far, the user and the model in turn.
+    said: Vec<(Role, String)>,
+    /// Whether the session holds something else than what was said, as the template would write it.
+    stale: bool,
+}
+
+impl UseSession for Talk<'_> {
+    type Out = ();
+
+    fn with<K: Kernels>(mut self, mut session: HostSession<'_, K>) -> Result<()> {
+        let prompt = if io::stdin().is_terminal() { "> " } else { "" };
+        let mut lines = io::stdin().lock().lines();
+        loop {
+            print(prompt)?;
+            let Some(line) = lines.next() else { return Ok(()) };
+            let line = line.context("stdin is not UTF-8 text")?;
+            match line.trim() {
+                "" => {}
+                "/quit" => return Ok(()),
+                "/reset" => {
+                    session.reset();
+                    self.said.clear();
+                    self.stale = false;
+                }
+                _ => match interrupt::while_replying(|cancel| self.turn(&mut session, line, cancel)) {
+                    // What was said before this line still stands.
+                    Err(error) if !error.is::<io::Error>() => eprintln!("error: {error:#}"),
+                    result => result?,
+                },
+            }
+        }
+    }
+}
+
+impl Talk<'_> {
+    /// Takes a turn and prints the reply.
+    fn turn<K: Kernels>(&mut self, session: &mut HostSession<'_, K>, line: String, cancel: &AtomicBool) -> Result<()> {
+        if let Err(error) = self.hear(session, &line) {
+            self.stale = true;
+            return Err(error);
+        }
+        let mut text = String::new();
+        let mut printed = Ok(());
+        let reply = self.voice.reply(session, cancel, |piece| {
+            text.push_str(piece);
+            printed = print(piece);
+            if printed.is_err() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        })?;
+        printed?;
+        print("\n")?;
+        match reply.ending {
+            Ending::Cancelled => eprintln!("(stopped)"),
+            Ending::Tokens => eprintln!("(stopped after {} tokens, see -n)", reply.tokens),
+            Ending::ContextFull => eprintln!(
+                "(the context of {} positions is full: /reset starts anew, --context plans a longer one)",
+                session.plan().limits().context
+            ),
+            _ => {}
+        }
+        self.said.extend([(Role::User, line), (Role::Assistant, text)]);
+        let appends = self.voice.template.is_some_and(|template| template.appends(None));
+        self.stale = !appends || reply.ending == Ending::StopString;
+        Ok(())
+    }
+
+    /// Makes the session hold what was said and this line.
+    fn hear<K: Kernels>(&self, session: &mut HostSession<'_, K>, line: &str) -> Result<()> {
+        let Some(template) = &self.voice.template else {
+            return self.voice.hear_raw(session, &format!("{line}\n")).map(|_| ());
+        };
+        let mut turns = Vec::new();
+        if self.stale || session.position() == 0 {
+            turns.extend(self.system.map(|content| Turn { role: Role::System, content }));
+            turns.extend(self.said.iter().map(|(role, content)| Turn { role: *role, content }));
+        }
+        turns.push(Turn { role: Role::User, content: line });
+        if self.stale {
+            self.voice.hear_again(template, session, &turns)
+        } else {
+            self.voice.hear_turns(template, session, &turns).map(|_| ())
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The command line: one file a command, and what they share.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 an error in one sentence, 2 a wrong command
+//! line, 3 a plan that does not fit its budget.
+
+mod arguments;
+mod bench;
+mod chat;
+mod golden;
+mod inspect;
+mod interrupt;
+mod logits;
+mod machine;
+mod output;
+mod pack;
+mod plan;
+mod read_rate;
+mod run;
+mod tokenize;
+mod voice;
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Runs small language models in memory that is planned before.
+///
+/// A GGUF file is packed once into an image; an image is planned, run, measured and pinned. Try:
+///
+///   pocket pack model.gguf -o model.pocket
+///   pocket plan model.pocket --budget 300MB
+///   pocket run model.pocket -p "What is the capital of France?"
+#[derive(Debug, Parser)]
+#[command(name = "pocket", version, verbatim_doc_comment, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Pack(pack::Pack),
+    Inspect(inspect::Inspect),
+    Plan(plan::PlanCommand),
+    Run(run::Run),
+    Chat(chat::Chat),
+    Bench(bench::Bench),
+    Logits(logits::Logits),
+    Tokenize(tokenize::Tokenize),
+    Detokenize(tokenize::Detokenize),
+    #[command(subcommand)]
+    Golden(golden::GoldenCommand),
+}
+
+/// Runs the command that was asked for.
+pub(crate) fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        // Whoever reads has read enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    match command {
+        Command::Pack(command) => command.run().map(done),
+        Command::Inspect(command) => command.run().map(done),
+        Command::Plan(command) => command.run(),
+        Command::Run(command) => command.run().map(done),
+        Command::Chat(command) => command.run().map(done),
+        Command::Bench(command) => command.run().map(done),
+        Command::Logits(command) => command.run().map(done),
+        Command::Tokenize(command) => command.run().map(done),
+        Command::Detokenize(command) => command.run().map(done),
+        Command::Golden(command) => command.run().map(done),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

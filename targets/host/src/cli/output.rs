@@ -1,0 +1,58 @@
+//! Results: files that are whole or not there, JSON, and numbers for people.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+/// Writes a file by way of a temporary one beside it: it is whole or as it was before.
+pub(super) fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>) -> Result<()> {
+    let shown = path.display();
+    if path.exists() && !path.is_file() {
+        bail!("{shown} is no regular file; choose another name for the output");
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".pocket-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As readable as any new file: the system takes away what the user's mask says.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).with_context(|| format!("{shown} cannot be written"))?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    write(&mut out)?;
+    out.flush().with_context(|| format!("{shown} cannot be written"))?;
+    drop(out);
+    file.persist(path).with_context(|| format!("{shown} cannot be written"))?;
+    Ok(())
+}
+
+/// Prints a value as JSON, on lines of its own.
+pub(super) fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    writeln!(io::stdout(), "{text}")?;
+    Ok(())
+}
+
+/// Bytes for people, in decimal units.
+pub(super) fn bytes(bytes: u64) -> String {
+    let b = bytes as f64;
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{:.1} kB", b / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", b / 1e6),
+        _ => format!("{:.2} GB", b / 1e9),
+    }
+}
+
+/// A rate, or nothing where no time passed.
+pub(super) fn per_second(count: usize, seconds: f64) -> Option<f64> {
+    (count > 0 && seconds > 0.0).then(|| count as f64 / seconds)
+}

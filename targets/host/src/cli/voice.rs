@@ -1,0 +1,193 @@
+//! How a model is spoken to: its tokenizer, its template, and what ends its replies.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use pocket_kernels::Kernels;
+use pocket_runtime::generate::{Reply, Until};
+use pocket_runtime::text::{
+    ChatTemplate, RenderOptions, Specials, StopStrings, TextError, Tokenizer, Turn, scratch_len,
+};
+use pocket_runtime::{Error, Image, ImageError, Part, Sampler};
+use unicode_normalization::UnicodeNormalization;
+
+use super::arguments::SamplingArgs;
+use super::machine::HostSession;
+
+/// How the model is spoken to.
+#[derive(Clone, Debug, Args)]
+pub(super) struct VoiceArgs {
+    /// Instructions that come before everything else [default: the template's].
+    #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
+    pub(super) system: Option<String>,
+    /// Continue the text as it stands, special tokens in it included, instead of putting it into the chat template.
+    #[arg(long)]
+    pub(super) raw: bool,
+    /// End a reply before this text; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+    /// The most tokens of a reply.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 512)]
+    tokens: usize,
+    #[command(flatten)]
+    pub(super) sampling: SamplingArgs,
+}
+
+/// A model's text side, opened.
+#[derive(Debug)]
+pub(super) struct Voice<'a> {
+    pub(super) tokenizer: Tokenizer<'a>,
+    /// None if text is taken raw.
+    pub(super) template: Option<ChatTemplate<'a>>,
+    pub(super) sampler: Sampler,
+    stop_tokens: Vec<u32>,
+    stop_strings: &'a [String],
+    tokens: usize,
+}
+
+impl VoiceArgs {
+    /// Opens the text side of an image.
+    pub(super) fn open<'a>(&'a self, image: &Image<'a>) -> Result<Voice<'a>> {
+        let tokenizer = image.tokenizer()?;
+        let template = match image.template() {
+            _ if self.raw => None,
+            Ok(template) => Some(template),
+            Err(error @ ImageError::Missing { part: Part::Template }) => {
+                return Err(anyhow!("{error}, or use --raw to continue text without one"));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut stop_tokens = image.stop_tokens().to_vec();
+        stop_tokens.extend(template.iter().flat_map(ChatTemplate::stop_tokens));
+        let sampler = Sampler::new(self.sampling.sampling(image.sampling())?, self.sampling.seed)?;
+        Ok(Voice { tokenizer, template, sampler, stop_tokens, stop_strings: &self.stop, tokens: self.tokens })
+    }
+}
+
+impl Voice<'_> {
+    /// Appends raw text; gives the number of tokens.
+    pub(super) fn hear_raw<K: Kernels>(&self, session: &mut HostSession<'_, K>, text: &str) -> Result<usize> {
+        let start = session.position();
+        if let (0, true, Some(bos)) = (start, self.tokenizer.add_bos(), self.tokenizer.bos()) {
+            session.prefill(&[bos])?;
+        }
+        let text = normalised(&self.tokenizer, text);
+        self.hear(session, &text, Specials::Recognise)?;
+        Ok(session.position() - start)
+    }
+
+    /// Appends turns and what begins a reply; gives the number of tokens. At the session's beginning they are the
+    /// beginning of a chat, elsewhere they follow a reply.
+    pub(super) fn hear_turns<K: Kernels>(
+        &self,
+        template: &ChatTemplate<'_>,
+        session: &mut HostSession<'_, K>,
+        turns: &[Turn<'_>],
+    ) -> Result<usize> {
+        let Written { text, ranges } = self.write(template, turns, session.position() == 0)?;
+        self.hear(session, &text, Specials::RecogniseOutside(&ranges))
+    }
+
+    /// Makes the session hold this chat and what begins a reply, keeping what it holds already; before any work it is
+    /// clear whether it fits.
+    pub(super) fn hear_again<K: Kernels>(
+        &self,
+        template: &ChatTemplate<'_>,
+        session: &mut HostSession<'_, K>,
+        turns: &[Turn<'_>],
+    ) -> Result<()> {
+        let Written { text, ranges } = self.write(template, turns, true)?;
+        let mut scratch = vec![0; scratch_len(text.len())];
+        let mut ids = vec![0; text.len()];
+        let count = self.tokenizer.encode(&text, Specials::RecogniseOutside(&ranges), &mut scratch, &mut ids)?;
+        let ids = &ids[..count];
+        let context = session.plan().limits().context;
+        if count > context as usize {
+            return Err(does_not_fit(context, session.room()));
+        }
+        let same = ids.iter().zip(session.tokens()).take_while(|(new, old)| new == old).count();
+        // The last token is computed in any case: the reply needs its logits.
+        let keep = same.min(count.saturating_sub(1));
+        session.rewind(keep)?;
+        Ok(session.prefill(&ids[keep..])?)
+    }
+
+    /// Renders turns and what begins a reply.
+    fn write(&self, template: &ChatTemplate<'_>, turns: &[Turn<'_>], first: bool) -> Result<Written> {
+        // Contents are normalised before they are rendered, so that the ranges of the rendered text stay right.
+        let contents: Vec<Cow<'_, str>> = turns.iter().map(|turn| normalised(&self.tokenizer, turn.content)).collect();
+        let turns: Vec<Turn<'_>> =
+            turns.iter().zip(&contents).map(|(turn, content)| Turn { role: turn.role, content }).collect();
+        let options = RenderOptions { generation_prompt: true, thinking: None };
+        let mut ranges = vec![0..0; turns.len()];
+        let mut render = |out: &mut [u8]| {
+            let rendered = match first {
+                true => template.render(&turns, options, out, &mut ranges),
+                false => template.render_following(&turns, options, out, &mut ranges),
+            };
+            rendered.map(|rendered| rendered.text.to_owned())
+        };
+        // Rendering into nothing says how much room it takes.
+        let text = match render(&mut []) {
+            Err(TextError::RenderTooLong { need, .. }) => render(&mut vec![0; need as usize])?,
+            other => other?,
+        };
+        Ok(Written { text, ranges })
+    }
+
+    /// Appends text; before any work it is clear whether it fits.
+    fn hear<K: Kernels>(&self, session: &mut HostSession<'_, K>, text: &str, specials: Specials<'_>) -> Result<usize> {
+        let (room, context) = (session.room(), session.plan().limits().context);
+        session.prefill_text(&self.tokenizer, text, specials).map_err(|error| match error {
+            Error::Text(TextError::TooManyTokens { .. }) => does_not_fit(context, room),
+            Error::Text(TextError::PieceTooLong { bytes, limit }) => anyhow!(
+                "the text has a run of {bytes} bytes without any boundary, and the plan has room for {limit}; \
+                 put spaces or line ends into it"
+            ),
+            error => error.into(),
+        })
+    }
+
+    /// Generates a reply and gives its text to `emit`; `cancel` ends it.
+    pub(super) fn reply<K: Kernels>(
+        &mut self,
+        session: &mut HostSession<'_, K>,
+        cancel: &AtomicBool,
+        emit: impl FnMut(&str),
+    ) -> Result<Reply> {
+        let stops: Vec<&str> = self.stop_strings.iter().map(String::as_str).collect();
+        let mut held = vec![0; StopStrings::held_bytes(&stops)];
+        let until = Until {
+            stop_tokens: &self.stop_tokens,
+            stop_strings: &mut StopStrings::new(&stops, &mut held)?,
+            tokens: self.tokens,
+            cancel,
+        };
+        Ok(session.generate(&self.tokenizer, &mut self.sampler, until, emit)?)
+    }
+}
+
+/// A rendered chat.
+struct Written {
+    text: String,
+    /// Where the contents of the turns lie.
+    ranges: Vec<Range<usize>>,
+}
+
+fn does_not_fit(context: u32, room: usize) -> anyhow::Error {
+    anyhow!(
+        "the text does not fit: the context is planned for {context} positions and {room} of them are free; shorten \
+         the text, start anew or use a larger --context"
+    )
+}
+
+/// The text in the form that the tokenizer wants.
+pub(super) fn normalised<'t>(tokenizer: &Tokenizer<'_>, text: &'t str) -> Cow<'t, str> {
+    if !tokenizer.wants_nfc() || unicode_normalization::is_nfc(text) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.nfc().collect())
+}
