@@ -33,15 +33,8 @@ pub fn compare(reference: &[Vec<f32>], ours: &[Vec<f32>]) -> Divergence {
     let mut agreed = 0_u32;
     let mut max_abs = 0.0_f64;
     for (position, (reference, ours)) in reference.iter().zip(ours).enumerate() {
-        assert_eq!(
-            reference.len(),
-            ours.len(),
-            "vocabulary at position {position}"
-        );
-        assert!(
-            reference.iter().chain(ours).all(|x| x.is_finite()),
-            "a logit at position {position} is not finite"
-        );
+        assert_eq!(reference.len(), ours.len(), "vocabulary at position {position}");
+        assert!(reference.iter().chain(ours).all(|x| x.is_finite()), "a logit at position {position} is not finite");
         let kl = kl(reference, ours);
         total_kl += kl;
         max_kl = max_kl.max(kl);
@@ -51,12 +44,7 @@ pub fn compare(reference: &[Vec<f32>], ours: &[Vec<f32>]) -> Divergence {
         }
     }
     let positions = reference.len() as f64;
-    Divergence {
-        mean_kl: total_kl / positions,
-        max_kl,
-        top1_agreement: f64::from(agreed) / positions,
-        max_abs,
-    }
+    Divergence { mean_kl: total_kl / positions, max_kl, top1_agreement: f64::from(agreed) / positions, max_abs }
 }
 
 /// Index of the largest logit, the first one of equals.

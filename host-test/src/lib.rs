@@ -6,6 +6,9 @@
 //! judged. Everything sees the library from here; nothing sees this crate.
 
 pub mod divergence;
+pub mod golden;
+pub mod images;
 pub mod models;
 pub mod npy;
 pub mod reference;
+pub mod session;

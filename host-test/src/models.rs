@@ -33,9 +33,7 @@ pub struct Oracle {
 
 /// The path of a file below `host-test/fixtures`.
 pub fn fixture(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("fixtures")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path)
 }
 
 /// The path of a small model, such as `tiny-qwen3-f32`.
@@ -67,15 +65,10 @@ pub fn oracle(name: &str) -> Oracle {
     let ids = read(&fixture("logits").join(format!("{name}.ids.json")));
     let npy = read(&fixture("logits").join(format!("{name}.npy")));
     let oracle = Oracle {
-        ids: serde_json::from_slice(&ids)
-            .unwrap_or_else(|e| panic!("{name}.ids.json is no list of token ids: {e}")),
+        ids: serde_json::from_slice(&ids).unwrap_or_else(|e| panic!("{name}.ids.json is no list of token ids: {e}")),
         logits: npy::read_rows(&npy).unwrap_or_else(|e| panic!("{name}.npy: {e}")),
     };
-    assert_eq!(
-        oracle.ids.len(),
-        oracle.logits.len(),
-        "positions of oracle {name}"
-    );
+    assert_eq!(oracle.ids.len(), oracle.logits.len(), "positions of oracle {name}");
     oracle
 }
 
@@ -89,12 +82,7 @@ pub fn read(path: &Path) -> Vec<u8> {
 
 /// The path of a file that `ci/setup` fetches.
 fn fetched(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../models")
-        .join(name);
-    assert!(
-        path.is_file(),
-        "models/{name} is missing: run ci/setup in the repository's root to fetch it"
-    );
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models").join(name);
+    assert!(path.is_file(), "models/{name} is missing: run ci/setup in the repository's root to fetch it");
     path
 }

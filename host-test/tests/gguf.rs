@@ -40,10 +40,7 @@ impl Builder {
     }
     fn tensor(self, name: &str, dims: &[u64], kind: u32, offset: u64) -> Self {
         let start = self.str(name).u32(dims.len() as u32);
-        dims.iter()
-            .fold(start, |b, dim| b.u64(*dim))
-            .u32(kind)
-            .u64(offset)
+        dims.iter().fold(start, |b, dim| b.u64(*dim)).u32(kind).u64(offset)
     }
     fn data(mut self, len: usize) -> Vec<u8> {
         self.0.resize(self.0.len().next_multiple_of(32) + len, 0);
@@ -57,10 +54,7 @@ impl Builder {
 fn parse_error(file: &[u8]) -> GgufError {
     let error = Gguf::parse(file).expect_err("the file should be refused");
     let sentence = error.to_string();
-    assert!(
-        sentence.len() < 400 && !sentence.contains('\n'),
-        "{sentence}"
-    );
+    assert!(sentence.len() < 400 && !sentence.contains('\n'), "{sentence}");
     error
 }
 
@@ -114,14 +108,8 @@ fn reads_what_the_file_says() {
     assert_eq!(gguf.require("qwen3.rope.freq_base"), Ok(1_000_000.0_f32));
     assert_eq!(gguf.require("tokenizer.ggml.add_bos_token"), Ok(false));
     assert_eq!(gguf.optional::<u32>("qwen3.absent"), Ok(None));
-    assert!(matches!(
-        gguf.require::<u32>("qwen3.absent"),
-        Err(GgufError::MissingKey { .. })
-    ));
-    assert!(matches!(
-        gguf.optional::<u32>("general.architecture"),
-        Err(GgufError::WrongType { .. })
-    ));
+    assert!(matches!(gguf.require::<u32>("qwen3.absent"), Err(GgufError::MissingKey { .. })));
+    assert!(matches!(gguf.optional::<u32>("general.architecture"), Err(GgufError::WrongType { .. })));
     let gate = gguf.tensor("blk.1.ffn_gate.weight").unwrap();
     assert_eq!(gate.kind, TensorType::F16);
     assert_eq!((gate.cols(), gate.rows()), (128, 192));
@@ -138,10 +126,7 @@ fn reads_smollm2() {
     read_all(&gguf);
     assert_eq!(gguf.tensors().len(), 272);
     assert_eq!(gguf.require("llama.embedding_length"), Ok(576_u32));
-    assert_eq!(
-        gguf.tensor("token_embd.weight").unwrap().kind,
-        TensorType::Q8_0
-    );
+    assert_eq!(gguf.tensor("token_embd.weight").unwrap().kind, TensorType::Q8_0);
 }
 
 #[test]
@@ -191,11 +176,7 @@ fn every_bit_flip_in_the_first_bytes_is_survived() {
 #[test]
 fn bit_flips_in_the_tensor_table_are_survived() {
     let mut file = fixture(SMALL);
-    let table = file
-        .windows(17)
-        .position(|w| w == b"token_embd.weight")
-        .expect("the table names the embedding")
-        - 8;
+    let table = file.windows(17).position(|w| w == b"token_embd.weight").expect("the table names the embedding") - 8;
     for at in table..table + 600 {
         for bit in 0..8 {
             file[at] ^= 1 << bit;
@@ -220,24 +201,9 @@ fn huge_counts_are_refused_before_they_cost_anything() {
     for len in [100, 1 << 31, 1 << 62, u64::MAX - 7, u64::MAX] {
         // A key, a string and arrays of every element type that are said to be that long.
         truncated(Builder::header(0, 1).u64(len).bytes(&[b'k'; 40]).error());
-        truncated(
-            Builder::header(0, 1)
-                .str("k")
-                .u32(8)
-                .u64(len)
-                .u64(0)
-                .error(),
-        );
+        truncated(Builder::header(0, 1).str("k").u32(8).u64(len).u64(0).error());
         for element in 0..13 {
-            truncated(
-                Builder::header(0, 1)
-                    .str("k")
-                    .u32(9)
-                    .u32(element)
-                    .u64(len)
-                    .bytes(&[0; 16])
-                    .error(),
-            );
+            truncated(Builder::header(0, 1).str("k").u32(9).u32(element).u64(len).bytes(&[0; 16]).error());
         }
     }
 }
@@ -245,85 +211,38 @@ fn huge_counts_are_refused_before_they_cost_anything() {
 #[test]
 fn metadata_must_be_well_formed() {
     let one = || Builder::header(0, 1);
-    assert!(matches!(
-        one().str("k").u32(13).u64(0).error(),
-        GgufError::ValueType { code: 13, .. }
-    ));
-    assert!(matches!(
-        one().str("k").u32(7).bytes(&[2]).error(),
-        GgufError::Bool { .. }
-    ));
-    assert!(matches!(
-        one().u64(2).bytes(&[0xff, 0xfe]).u32(4).u32(1).error(),
-        GgufError::NotUtf8 { .. }
-    ));
-    assert!(matches!(
-        one().str("").u32(4).u32(1).error(),
-        GgufError::NoName { .. }
-    ));
-    let twice = Builder::header(0, 2)
-        .str("k")
-        .u32(4)
-        .u32(1)
-        .str("k")
-        .u32(4)
-        .u32(1);
+    assert!(matches!(one().str("k").u32(13).u64(0).error(), GgufError::ValueType { code: 13, .. }));
+    assert!(matches!(one().str("k").u32(7).bytes(&[2]).error(), GgufError::Bool { .. }));
+    assert!(matches!(one().u64(2).bytes(&[0xff, 0xfe]).u32(4).u32(1).error(), GgufError::NotUtf8 { .. }));
+    assert!(matches!(one().str("").u32(4).u32(1).error(), GgufError::NoName { .. }));
+    let twice = Builder::header(0, 2).str("k").u32(4).u32(1).str("k").u32(4).u32(1);
     assert!(matches!(twice.error(), GgufError::Duplicate { .. }));
     // Arrays in arrays, as deep as the file has bytes for: no stack may run out.
     let deep = (0..10_000).fold(one().str("k").u32(9), |b, _| b.u32(9).u64(1));
     assert!(matches!(deep.error(), GgufError::Nesting { .. }));
-    let nested = one()
-        .str("k")
-        .u32(9)
-        .u32(9)
-        .u64(2)
-        .u32(4)
-        .u64(1)
-        .u32(7)
-        .u32(8)
-        .u64(1)
-        .str("x");
+    let nested = one().str("k").u32(9).u32(9).u64(2).u32(4).u64(1).u32(7).u32(8).u64(1).str("x");
     read_all(&Gguf::parse(&nested.0).unwrap());
 }
 
 #[test]
 fn alignment_must_be_a_sane_power_of_two() {
-    let with = |alignment: u32| {
-        Builder::header(0, 1)
-            .str("general.alignment")
-            .u32(4)
-            .u32(alignment)
-    };
+    let with = |alignment: u32| Builder::header(0, 1).str("general.alignment").u32(4).u32(alignment);
     for alignment in [0, 1, 4, 24, 33, 1 << 17, u32::MAX] {
         assert_eq!(with(alignment).error(), GgufError::Alignment, "{alignment}");
     }
     assert!(Gguf::parse(&with(64).0).is_ok());
-    let text = Builder::header(0, 1)
-        .str("general.alignment")
-        .u32(8)
-        .str("32");
+    let text = Builder::header(0, 1).str("general.alignment").u32(8).str("32");
     assert_eq!(text.error(), GgufError::Alignment);
 }
 
 #[test]
 fn tensors_must_have_a_possible_shape() {
-    let with = |dims: &[u64], kind| {
-        parse_error(
-            &Builder::header(1, 0)
-                .tensor("t", dims, kind, 0)
-                .data(1 << 12),
-        )
-    };
+    let with = |dims: &[u64], kind| parse_error(&Builder::header(1, 0).tensor("t", dims, kind, 0).data(1 << 12));
     for dims in [&[][..], &[0], &[32, 0], &[1, 1, 1, 1, 1]] {
         assert!(matches!(with(dims, 0), GgufError::Dimensions { .. }));
     }
-    for dims in [
-        &[1 << 62][..],
-        &[1 << 32, 1 << 32],
-        &[u64::MAX],
-        &[1 << 63, 2],
-        &[1 << 16, 1 << 16, 1 << 16, 1 << 16],
-    ] {
+    for dims in [&[1 << 62][..], &[1 << 32, 1 << 32], &[u64::MAX], &[1 << 63, 2], &[1 << 16, 1 << 16, 1 << 16, 1 << 16]]
+    {
         assert!(matches!(with(dims, 0), GgufError::TooLarge { .. }));
     }
     assert!(matches!(with(&[1 << 60], 1), GgufError::PastEnd { .. }));
@@ -340,10 +259,7 @@ fn tensors_must_have_a_possible_shape() {
 #[test]
 fn tensors_must_lie_in_the_file_and_apart() {
     let two = |first: u64, second: u64| {
-        Builder::header(2, 0)
-            .tensor("a", &[32], 0, first)
-            .tensor("b", &[32], 0, second)
-            .data(256)
+        Builder::header(2, 0).tensor("a", &[32], 0, first).tensor("b", &[32], 0, second).data(256)
     };
     let good = two(0, 128);
     read_all(&Gguf::parse(&good).unwrap());
@@ -360,14 +276,8 @@ fn tensors_must_lie_in_the_file_and_apart() {
         let error = parse_error(&two(0, second));
         assert!(matches!(error, GgufError::Misaligned { .. }), "{error}");
     }
-    let same_name = Builder::header(2, 0)
-        .tensor("a", &[32], 0, 0)
-        .tensor("a", &[32], 0, 128)
-        .data(256);
-    assert!(matches!(
-        parse_error(&same_name),
-        GgufError::Duplicate { .. }
-    ));
+    let same_name = Builder::header(2, 0).tensor("a", &[32], 0, 0).tensor("a", &[32], 0, 128).data(256);
+    assert!(matches!(parse_error(&same_name), GgufError::Duplicate { .. }));
 }
 
 #[test]

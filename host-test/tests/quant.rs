@@ -21,21 +21,14 @@ fn decoded(kind: TensorType, data: &[u8]) -> Vec<f32> {
 #[test]
 fn every_type_decodes_to_the_bit() {
     // F32 has no decoding to compare; its bytes are the expected values themselves.
-    for kind in TensorType::ALL
-        .into_iter()
-        .filter(|kind| *kind != TensorType::F32)
-    {
+    for kind in TensorType::ALL.into_iter().filter(|kind| *kind != TensorType::F32) {
         let ours = decoded(kind, &blocks(kind));
         let expected = models::read(&models::fixture(&format!("quant/{kind}.f32")));
         assert_eq!(ours.len() * 4, expected.len(), "{kind}");
         let (expected, _) = expected.as_chunks::<4>();
         for (index, (ours, expected)) in ours.iter().zip(expected).enumerate() {
             let expected = f32::from_le_bytes(*expected);
-            assert_eq!(
-                ours.to_bits(),
-                expected.to_bits(),
-                "{kind}, element {index}: {ours} should be {expected}"
-            );
+            assert_eq!(ours.to_bits(), expected.to_bits(), "{kind}, element {index}: {ours} should be {expected}");
         }
     }
 }
@@ -43,10 +36,7 @@ fn every_type_decodes_to_the_bit() {
 #[test]
 fn f32_is_copied() {
     let data = models::read(&models::fixture("quant/Q6_K.f32"));
-    let copied: Vec<u8> = decoded(TensorType::F32, &data)
-        .iter()
-        .flat_map(|x| x.to_le_bytes())
-        .collect();
+    let copied: Vec<u8> = decoded(TensorType::F32, &data).iter().flat_map(|x| x.to_le_bytes()).collect();
     assert_eq!(copied, data);
 }
 
@@ -57,28 +47,20 @@ fn codes_and_scales_make_the_same_values() {
     let data = blocks(TensorType::Q4_0);
     let values: Vec<f32> = q4_0_blocks(&data)
         .unwrap()
-        .flat_map(|b| {
-            b.codes
-                .map(|code| f16(b.scale_bits) * (f32::from(code) - 8.0))
-        })
+        .flat_map(|b| b.codes.map(|code| f16(b.scale_bits) * (f32::from(code) - 8.0)))
         .collect();
     assert_eq!(values, decoded(TensorType::Q4_0, &data));
 
     let data = blocks(TensorType::Q4_1);
     let values: Vec<f32> = q4_1_blocks(&data)
         .unwrap()
-        .flat_map(|b| {
-            b.codes
-                .map(|code| f16(b.scale_bits) * f32::from(code) + f16(b.minimum_bits))
-        })
+        .flat_map(|b| b.codes.map(|code| f16(b.scale_bits) * f32::from(code) + f16(b.minimum_bits)))
         .collect();
     assert_eq!(values, decoded(TensorType::Q4_1, &data));
 
     let data = blocks(TensorType::Q8_0);
-    let values: Vec<f32> = q8_0_blocks(&data)
-        .unwrap()
-        .flat_map(|b| b.codes.map(|code| f16(b.scale_bits) * f32::from(code)))
-        .collect();
+    let values: Vec<f32> =
+        q8_0_blocks(&data).unwrap().flat_map(|b| b.codes.map(|code| f16(b.scale_bits) * f32::from(code))).collect();
     assert_eq!(values, decoded(TensorType::Q8_0, &data));
 }
 
@@ -109,14 +91,7 @@ fn sizes_that_do_not_match_are_refused() {
             (data.len(), 0),
         ] {
             let mut out = vec![0.0; elements];
-            assert_eq!(
-                dequantize(kind, &data[..bytes], &mut out),
-                Err(QuantError::Size {
-                    kind,
-                    elements,
-                    bytes
-                })
-            );
+            assert_eq!(dequantize(kind, &data[..bytes], &mut out), Err(QuantError::Size { kind, elements, bytes }));
         }
     }
     assert!(q4_0_blocks(&[0; 17]).is_err());

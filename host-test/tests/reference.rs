@@ -39,10 +39,7 @@ fn reproduces_smollm2() {
 #[test]
 fn oracles_tell_models_apart() {
     // If the comparison were blind, one model's oracle would pass for another's.
-    let found = divergence(
-        &models::read(&models::tiny("tiny-qwen3-q4_0")),
-        "tiny-qwen3-f32",
-    );
+    let found = divergence(&models::read(&models::tiny("tiny-qwen3-q4_0")), "tiny-qwen3-f32");
     assert!(found.max_abs > 10.0 * MAX_ABS, "{found:?}");
     assert!(found.mean_kl > 1e-5, "{found:?}");
 }
@@ -77,10 +74,7 @@ fn npy_says_what_it_cannot_read() {
     };
     let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }\n";
     let data = [0, 0, 128, 63, 0, 0, 0, 192];
-    assert_eq!(
-        npy::read_rows(&file(good, &data)).unwrap(),
-        [vec![1.0, -2.0]]
-    );
+    assert_eq!(npy::read_rows(&file(good, &data)).unwrap(), [vec![1.0, -2.0]]);
     for (from, to) in [
         ("<f4", "<f8"),
         ("<f4", ">f4"),

@@ -80,14 +80,8 @@ impl<'a> File<'a> {
             Some(Meta::Number(n)) => *n as usize,
             _ => 32,
         };
-        let data = bytes
-            .get(r.at.next_multiple_of(alignment)..)
-            .context("the file has no tensor data")?;
-        Ok(Self {
-            meta,
-            tensors,
-            data,
-        })
+        let data = bytes.get(r.at.next_multiple_of(alignment)..).context("the file has no tensor data")?;
+        Ok(Self { meta, tensors, data })
     }
 
     /// A number from the metadata, if the key is there.
@@ -101,9 +95,7 @@ impl<'a> File<'a> {
 
     /// A size from the metadata.
     pub(super) fn size(&self, key: &str) -> Result<usize> {
-        let n = self
-            .number(key)?
-            .with_context(|| format!("{key} is missing"))?;
+        let n = self.number(key)?.with_context(|| format!("{key} is missing"))?;
         Ok(n as usize)
     }
 
@@ -122,27 +114,13 @@ impl<'a> File<'a> {
 
     /// A matrix, which must have the given shape.
     pub(super) fn matrix(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
-        let entry = self
-            .tensors
-            .get(name)
-            .with_context(|| format!("{name} is missing"))?;
+        let entry = self.tensors.get(name).with_context(|| format!("{name} is missing"))?;
         let mut shape = entry.dims.clone();
         shape.resize(shape.len().max(2), 1);
-        ensure!(
-            shape == [cols, rows],
-            "{name} has shape {shape:?}, not [{cols}, {rows}]"
-        );
+        ensure!(shape == [cols, rows], "{name} has shape {shape:?}, not [{cols}, {rows}]");
         let len = decode::row_bytes(entry.kind, cols)? * rows;
-        let bytes = self
-            .data
-            .get(entry.offset..entry.offset + len)
-            .with_context(|| format!("{name} is cut off"))?;
-        Ok(Matrix {
-            rows,
-            cols,
-            kind: entry.kind,
-            bytes: bytes.to_vec(),
-        })
+        let bytes = self.data.get(entry.offset..entry.offset + len).with_context(|| format!("{name} is cut off"))?;
+        Ok(Matrix { rows, cols, kind: entry.kind, bytes: bytes.to_vec() })
     }
 
     /// A vector of weights, such as a norm's.
@@ -170,10 +148,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         let end = self.at.checked_add(len).context("a length overflows")?;
-        let taken = self
-            .bytes
-            .get(self.at..end)
-            .context("the file is cut off")?;
+        let taken = self.bytes.get(self.at..end).context("the file is cut off")?;
         self.at = end;
         Ok(taken)
     }
@@ -181,10 +156,7 @@ impl<'a> Reader<'a> {
     /// An unsigned number of some bytes, lowest first.
     fn number(&mut self, len: usize) -> Result<u64> {
         let bytes = self.take(len)?;
-        Ok(bytes
-            .iter()
-            .rev()
-            .fold(0, |n, byte| n * 256 + u64::from(*byte)))
+        Ok(bytes.iter().rev().fold(0, |n, byte| n * 256 + u64::from(*byte)))
     }
 
     fn size(&mut self) -> Result<usize> {

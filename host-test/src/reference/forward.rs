@@ -40,10 +40,7 @@ impl Reference {
             add(&mut x, &product(&layer.down, &inner));
         }
         let logits = product(&self.output, &rms_norm(&x, &self.output_norm, c.eps));
-        Ok(logits
-            .chunks_exact(c.vocabulary)
-            .map(<[f32]>::to_vec)
-            .collect())
+        Ok(logits.chunks_exact(c.vocabulary).map(<[f32]>::to_vec).collect())
     }
 }
 
@@ -62,27 +59,18 @@ fn attention(c: &Config, layer: &Layer, x: &[f32]) -> Vec<f32> {
     let (d, q_width, kv_width) = (c.head_dim, c.heads * c.head_dim, c.kv_heads * c.head_dim);
     let scale = 1.0 / (d as f64).sqrt();
     let mut out = vec![0.0; q.len()];
-    for (position, (q, out)) in q
-        .chunks_exact(q_width)
-        .zip(out.chunks_exact_mut(q_width))
-        .enumerate()
-    {
+    for (position, (q, out)) in q.chunks_exact(q_width).zip(out.chunks_exact_mut(q_width)).enumerate() {
         for (head, (q, out)) in q.chunks_exact(d).zip(out.chunks_exact_mut(d)).enumerate() {
             // Neighbouring query heads share one key and value head.
             let from = head / (c.heads / c.kv_heads) * d;
             let at = |m: &'_ [f32], t: usize, i: usize| f64::from(m[t * kv_width + from + i]);
-            let scores: Vec<f64> = (0..=position)
-                .map(|t| (0..d).map(|i| f64::from(q[i]) * at(&k, t, i)).sum::<f64>() * scale)
-                .collect();
+            let scores: Vec<f64> =
+                (0..=position).map(|t| (0..d).map(|i| f64::from(q[i]) * at(&k, t, i)).sum::<f64>() * scale).collect();
             let max = scores.iter().fold(f64::NEG_INFINITY, |m, s| m.max(*s));
             let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
             let total: f64 = weights.iter().sum();
             for (i, out) in out.iter_mut().enumerate() {
-                let sum: f64 = weights
-                    .iter()
-                    .enumerate()
-                    .map(|(t, w)| w * at(&v, t, i))
-                    .sum();
+                let sum: f64 = weights.iter().enumerate().map(|(t, w)| w * at(&v, t, i)).sum();
                 *out = (sum / total) as f32;
             }
         }
@@ -98,11 +86,7 @@ fn rotate(c: &Config, heads: usize, x: &mut [f32]) {
             for i in 0..half {
                 let exponent = -2.0 * i as f64 / c.rope_dims as f64;
                 let (sin, cos) = (position as f64 * c.rope_base.powf(exponent)).sin_cos();
-                let (a, b) = if c.rope_neighbours {
-                    (2 * i, 2 * i + 1)
-                } else {
-                    (i, i + half)
-                };
+                let (a, b) = if c.rope_neighbours { (2 * i, 2 * i + 1) } else { (i, i + half) };
                 let (x, y) = (f64::from(head[a]), f64::from(head[b]));
                 head[a] = (x * cos - y * sin) as f32;
                 head[b] = (x * sin + y * cos) as f32;

@@ -58,10 +58,7 @@ impl Reference {
     pub fn open(bytes: &[u8]) -> Result<Self> {
         let file = File::parse(bytes)?;
         let config = Config::read(&file)?;
-        ensure!(
-            !file.has("rope_freqs.weight"),
-            "the reference doesn't scale rotary frequencies"
-        );
+        ensure!(!file.has("rope_freqs.weight"), "the reference doesn't scale rotary frequencies");
         let embedding = file.matrix("token_embd.weight", config.vocabulary, config.hidden)?;
         let output = if file.has("output.weight") {
             file.matrix("output.weight", config.vocabulary, config.hidden)?
@@ -69,9 +66,7 @@ impl Reference {
             embedding.clone()
         };
         Ok(Self {
-            layers: (0..config.layers)
-                .map(|layer| Layer::read(&file, &config, layer))
-                .collect::<Result<_>>()?,
+            layers: (0..config.layers).map(|layer| Layer::read(&file, &config, layer)).collect::<Result<_>>()?,
             output_norm: file.vector("output_norm.weight", config.hidden)?,
             config,
             embedding,
@@ -98,9 +93,7 @@ impl Config {
         let hidden = file.size(&key("embedding_length"))?;
         let heads = file.size(&key("attention.head_count"))?;
         let or = |name: &str, default: usize| -> Result<usize> {
-            Ok(file
-                .number(&key(name))?
-                .map_or(default, |number| number as usize))
+            Ok(file.number(&key(name))?.map_or(default, |number| number as usize))
         };
         let head_dim = or("attention.key_length", hidden / heads)?;
         let kv_heads = or("attention.head_count_kv", heads)?;
@@ -108,10 +101,7 @@ impl Config {
             or("attention.value_length", head_dim)? == head_dim,
             "the reference wants keys and values of one length"
         );
-        ensure!(
-            heads.is_multiple_of(kv_heads),
-            "{heads} heads do not share {kv_heads} KV heads evenly"
-        );
+        ensure!(heads.is_multiple_of(kv_heads), "{heads} heads do not share {kv_heads} KV heads evenly");
         Ok(Self {
             layers: file.size(&key("block_count"))?,
             hidden,
@@ -120,9 +110,7 @@ impl Config {
             head_dim,
             ffn: file.size(&key("feed_forward_length"))?,
             vocabulary: file.rows("token_embd.weight")?,
-            eps: file
-                .number(&key("attention.layer_norm_rms_epsilon"))?
-                .unwrap_or(1e-5),
+            eps: file.number(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5),
             rope_base: file.number(&key("rope.freq_base"))?.unwrap_or(10000.0),
             rope_dims: or("rope.dimension_count", head_dim)?,
             rope_neighbours,
@@ -136,10 +124,7 @@ impl Layer {
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         let (q, kv) = (c.heads * c.head_dim, c.kv_heads * c.head_dim);
         let qk_norm = if file.has(&name("attn_q_norm")) {
-            Some([
-                file.vector(&name("attn_q_norm"), c.head_dim)?,
-                file.vector(&name("attn_k_norm"), c.head_dim)?,
-            ])
+            Some([file.vector(&name("attn_q_norm"), c.head_dim)?, file.vector(&name("attn_k_norm"), c.head_dim)?])
         } else {
             None
         };

@@ -97,11 +97,19 @@ impl Matmul<'_, '_> {
     #[inline(always)]
     fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize) {
         let row_group = self.row_group + group;
-        let mut y = product::<L, N>(l, &self.weights, row_group, self.x, token);
-        if let Then::SwiGlu(up) = &self.then {
-            let up = product::<L, N>(l, up, row_group, self.x, token);
-            for n in 0..N {
-                y[n] = l.mul(silu(l, y[n]), up[n]);
+        let mut y = [l.splat(0.0); N];
+        let (matrices, count) = match self.then {
+            Then::SwiGlu(up) => ([self.weights, up], 2),
+            Then::Store | Then::Add => ([self.weights; 2], 1),
+        };
+        // One loop for gate and up, so that the products are compiled once: they are most of a program's code.
+        for (i, weights) in matrices.iter().enumerate().take(count) {
+            let gate = y;
+            y = product::<L, N>(l, weights, row_group, self.x, token);
+            if i > 0 {
+                for n in 0..N {
+                    y[n] = l.mul(silu(l, gate[n]), y[n]);
+                }
             }
         }
         for (n, y) in y.into_iter().enumerate() {

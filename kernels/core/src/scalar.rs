@@ -9,6 +9,9 @@ use crate::lanes::{Job, Kernels, Lanes, WIDTH};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scalar;
 
+// The larger operations are calls: inlined sixteen lanes deep into every kernel they would be most of a program's code,
+// and speed is not what this implementation is for.
+
 #[inline(always)]
 fn map<T: Copy, U>(a: [T; WIDTH], f: impl Fn(T) -> U) -> [U; WIDTH] {
     a.map(f)
@@ -23,6 +26,38 @@ fn zip<T: Copy, U: Copy, V>(a: [T; WIDTH], b: [U; WIDTH], f: impl Fn(T, U) -> V)
 #[inline(always)]
 fn dot4(w: [i32; 4], q: &[i8; 4]) -> i32 {
     w[0] * i32::from(q[0]) + w[1] * i32::from(q[1]) + w[2] * i32::from(q[2]) + w[3] * i32::from(q[3])
+}
+
+#[inline(never)]
+fn fma(a: &[f32; WIDTH], b: &[f32; WIDTH], c: &[f32; WIDTH]) -> [f32; WIDTH] {
+    core::array::from_fn(|i| libm::fmaf(a[i], b[i], c[i]))
+}
+
+#[inline(never)]
+fn round_i(x: &[f32; WIDTH]) -> [i32; WIDTH] {
+    map(*x, |x| libm::rintf(x) as i32)
+}
+
+#[inline(never)]
+fn load_f16(x: &[u16; WIDTH]) -> [f32; WIDTH] {
+    map(*x, f16_to_f32)
+}
+
+#[inline(never)]
+fn unpack(chunk: &[u8; 64]) -> [[[u8; 4]; WIDTH]; 2] {
+    let nibbles =
+        |shift: u32| core::array::from_fn(|lane| core::array::from_fn(|i| (chunk[lane * 4 + i] >> shift) & 15));
+    [nibbles(0), nibbles(4)]
+}
+
+#[inline(never)]
+fn dot_codes(sums: &[i32; WIDTH], codes: &[[u8; 4]; WIDTH], q: &[i8; 4]) -> [i32; WIDTH] {
+    zip(*sums, *codes, |sum, u| sum + dot4(u.map(i32::from), q))
+}
+
+#[inline(never)]
+fn dot_bytes(acc: &[i32; WIDTH], bytes: &[[i8; 4]; WIDTH], q: &[i8; 4]) -> [i32; WIDTH] {
+    zip(*acc, *bytes, |acc, w| acc.wrapping_add(dot4(w.map(i32::from), q)))
 }
 
 /// Exact conversion of binary16 bits, subnormals, infinities and NaN included.
@@ -109,7 +144,7 @@ unsafe impl Lanes for Scalar {
     }
     #[inline(always)]
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        core::array::from_fn(|i| libm::fmaf(a[i], b[i], c[i]))
+        fma(&a, &b, &c)
     }
     #[inline(always)]
     fn max(self, a: Self::F, b: Self::F) -> Self::F {
@@ -154,7 +189,7 @@ unsafe impl Lanes for Scalar {
     }
     #[inline(always)]
     fn round_i(self, x: Self::F) -> Self::I {
-        map(x, |x| libm::rintf(x) as i32)
+        round_i(&x)
     }
     #[inline(always)]
     fn to_f(self, x: Self::I) -> Self::F {
@@ -167,7 +202,7 @@ unsafe impl Lanes for Scalar {
 
     #[inline(always)]
     fn load_f16(self, x: &[u16; WIDTH]) -> Self::F {
-        map(*x, f16_to_f32)
+        load_f16(x)
     }
     #[inline(always)]
     fn store_f16(self, x: Self::F, out: &mut [u16; WIDTH]) {
@@ -184,9 +219,7 @@ unsafe impl Lanes for Scalar {
 
     #[inline(always)]
     fn unpack(self, chunk: &[u8; 64]) -> [Self::Codes; 2] {
-        let nibbles =
-            |shift: u32| core::array::from_fn(|lane| core::array::from_fn(|i| (chunk[lane * 4 + i] >> shift) & 15));
-        [nibbles(0), nibbles(4)]
+        unpack(chunk)
     }
     #[inline(always)]
     fn no_sums(self) -> Self::Sums {
@@ -194,7 +227,7 @@ unsafe impl Lanes for Scalar {
     }
     #[inline(always)]
     fn dot_codes(self, sums: Self::Sums, codes: Self::Codes, q: &[i8; 4]) -> Self::Sums {
-        zip(sums, codes, |sum, u| sum + dot4(u.map(i32::from), q))
+        dot_codes(&sums, &codes, q)
     }
     #[inline(always)]
     fn add_sums(self, acc: Self::I, sums: Self::Sums) -> Self::I {
@@ -206,7 +239,7 @@ unsafe impl Lanes for Scalar {
     }
     #[inline(always)]
     fn dot_bytes(self, acc: Self::I, bytes: Self::Bytes, q: &[i8; 4]) -> Self::I {
-        zip(acc, bytes, |acc, w| acc.wrapping_add(dot4(w.map(i32::from), q)))
+        dot_bytes(&acc, &bytes, q)
     }
 }
 

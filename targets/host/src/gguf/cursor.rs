@@ -47,10 +47,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Takes the next `N` bytes as an array.
-    pub(super) fn array<const N: usize>(
-        &mut self,
-        what: &'static str,
-    ) -> Result<[u8; N], GgufError> {
+    pub(super) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], GgufError> {
         let bytes = self.take(N as u64, what)?;
         bytes.try_into().map_err(|_| self.truncated(N as u64, what))
     }
@@ -67,12 +64,7 @@ impl<'a> Cursor<'a> {
 
     /// Takes a count of things that are at least `min_bytes` long each, and refuses one
     /// that the rest of the file cannot hold.
-    pub(super) fn count(
-        &mut self,
-        what: &'static str,
-        limit: u64,
-        min_bytes: u64,
-    ) -> Result<usize, GgufError> {
+    pub(super) fn count(&mut self, what: &'static str, limit: u64, min_bytes: u64) -> Result<usize, GgufError> {
         let count = self.u64(what)?;
         if count > limit {
             return Err(GgufError::TooMany { what, count, limit });
@@ -81,12 +73,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Refuses `count` things of at least `min_bytes` each if the rest can't hold them.
-    pub(super) fn must_hold(
-        &self,
-        count: u64,
-        min_bytes: u64,
-        what: &'static str,
-    ) -> Result<usize, GgufError> {
+    pub(super) fn must_hold(&self, count: u64, min_bytes: u64, what: &'static str) -> Result<usize, GgufError> {
         let need = count.saturating_mul(min_bytes);
         if need > self.left() as u64 {
             return Err(self.truncated(need, what));
@@ -104,11 +91,6 @@ impl<'a> Cursor<'a> {
 
     /// The error for something that does not fit in the bytes that are left.
     fn truncated(&self, need: u64, what: &'static str) -> GgufError {
-        GgufError::Truncated {
-            what,
-            at: self.at,
-            need,
-            have: self.left(),
-        }
+        GgufError::Truncated { what, at: self.at, need, have: self.left() }
     }
 }

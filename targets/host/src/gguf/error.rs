@@ -23,9 +23,7 @@ pub enum GgufError {
         version: u32,
     },
     /// The file ends inside something it announced: it is cut off or its sizes are wrong.
-    #[error(
-        "the file ends inside {what}: {need} bytes are announced at byte {at}, {have} are there"
-    )]
+    #[error("the file ends inside {what}: {need} bytes are announced at byte {at}, {have} are there")]
     Truncated {
         /// What was being read.
         what: &'static str,
@@ -108,9 +106,7 @@ pub enum GgufError {
         code: u32,
     },
     /// A row does not divide into the blocks of its type.
-    #[error(
-        "the rows of tensor {name} have {cols} elements, no multiple of {block} as its type {kind} needs"
-    )]
+    #[error("the rows of tensor {name} have {cols} elements, no multiple of {block} as its type {kind} needs")]
     RowLength {
         /// The tensor's name, escaped and cut.
         name: String,

@@ -56,31 +56,17 @@ impl<'a> Gguf<'a> {
         for _ in 0..metadata_count {
             let key = read_key(&mut cursor)?;
             if metadata_index.insert(key, metadata.len()).is_some() {
-                return Err(GgufError::Duplicate {
-                    what: "metadata key",
-                    name: printable(key),
-                });
+                return Err(GgufError::Duplicate { what: "metadata key", name: printable(key) });
             }
             metadata.push((key, Value::read(&mut cursor)?));
         }
-        let mut gguf = Self {
-            version,
-            metadata,
-            metadata_index,
-            tensors: Vec::new(),
-            tensor_index: HashMap::new(),
-        };
+        let mut gguf = Self { version, metadata, metadata_index, tensors: Vec::new(), tensor_index: HashMap::new() };
         gguf.read_tensors(cursor, file, tensor_count)?;
         Ok(gguf)
     }
 
     /// Reads the descriptions, then finds the data of each.
-    fn read_tensors(
-        &mut self,
-        mut cursor: Cursor<'a>,
-        file: &'a [u8],
-        count: usize,
-    ) -> Result<(), GgufError> {
+    fn read_tensors(&mut self, mut cursor: Cursor<'a>, file: &'a [u8], count: usize) -> Result<(), GgufError> {
         let alignment = self.alignment()?;
         // The metadata in between has used up bytes, so the count is checked again.
         let count = cursor.must_hold(count as u64, Description::MIN_BYTES, "tensors")?;
@@ -88,15 +74,8 @@ impl<'a> Gguf<'a> {
         self.tensor_index.reserve(count);
         for index in 0..count {
             let description = Description::read(&mut cursor)?;
-            if self
-                .tensor_index
-                .insert(description.name(), index)
-                .is_some()
-            {
-                return Err(GgufError::Duplicate {
-                    what: "tensor",
-                    name: printable(description.name()),
-                });
+            if self.tensor_index.insert(description.name(), index).is_some() {
+                return Err(GgufError::Duplicate { what: "tensor", name: printable(description.name()) });
             }
             descriptions.push(description);
         }
@@ -117,10 +96,7 @@ impl<'a> Gguf<'a> {
         let Some(value) = self.get("general.alignment") else {
             return Ok(DEFAULT_ALIGNMENT);
         };
-        value
-            .as_u64()
-            .filter(|a| a.is_power_of_two() && (8..=65536).contains(a))
-            .ok_or(GgufError::Alignment)
+        value.as_u64().filter(|a| a.is_power_of_two() && (8..=65536).contains(a)).ok_or(GgufError::Alignment)
     }
 
     /// The format version: 2 or 3.
@@ -147,12 +123,7 @@ impl<'a> Gguf<'a> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
-        T::from_value(value)
-            .map(Some)
-            .ok_or_else(|| GgufError::WrongType {
-                key: key.to_owned(),
-                wanted: T::WANTED,
-            })
+        T::from_value(value).map(Some).ok_or_else(|| GgufError::WrongType { key: key.to_owned(), wanted: T::WANTED })
     }
 
     /// The value of a metadata key as a `T`.
@@ -160,9 +131,7 @@ impl<'a> Gguf<'a> {
     /// # Errors
     /// [`GgufError::MissingKey`] or [`GgufError::WrongType`].
     pub fn require<T: FromValue<'a>>(&self, key: &str) -> Result<T, GgufError> {
-        self.optional(key)?.ok_or_else(|| GgufError::MissingKey {
-            key: key.to_owned(),
-        })
+        self.optional(key)?.ok_or_else(|| GgufError::MissingKey { key: key.to_owned() })
     }
 
     /// All tensors, in the order of the file.
@@ -182,10 +151,7 @@ fn read_key<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, GgufError> {
     let at = cursor.at();
     let key = cursor.str("a metadata key")?;
     if key.is_empty() {
-        return Err(GgufError::NoName {
-            what: "metadata key",
-            at,
-        });
+        return Err(GgufError::NoName { what: "metadata key", at });
     }
     if key.len() as u64 > MAX_KEY_BYTES {
         return Err(GgufError::TooMany {
@@ -203,10 +169,7 @@ fn refuse_overlap(descriptions: &mut [Description<'_>]) -> Result<(), GgufError>
     for pair in descriptions.windows(2) {
         let [first, second] = pair else { continue };
         if second.range().0 < first.range().1 {
-            return Err(GgufError::Overlap {
-                first: printable(first.name()),
-                second: printable(second.name()),
-            });
+            return Err(GgufError::Overlap { first: printable(first.name()), second: printable(second.name()) });
         }
     }
     Ok(())

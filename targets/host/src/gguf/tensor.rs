@@ -98,25 +98,16 @@ impl<'a> Description<'a> {
         let rank = usize::try_from(rank)
             .ok()
             .filter(|rank| (1..=MAX_DIMS).contains(rank))
-            .ok_or_else(|| GgufError::Dimensions {
-                name: printable(name),
-            })?;
+            .ok_or_else(|| GgufError::Dimensions { name: printable(name) })?;
         for dim in dims.iter_mut().take(rank) {
             let size = cursor.u64(WHAT)?;
-            *dim = usize::try_from(size).map_err(|_| GgufError::TooLarge {
-                name: printable(name),
-            })?;
+            *dim = usize::try_from(size).map_err(|_| GgufError::TooLarge { name: printable(name) })?;
             if size == 0 {
-                return Err(GgufError::Dimensions {
-                    name: printable(name),
-                });
+                return Err(GgufError::Dimensions { name: printable(name) });
             }
         }
         let code = cursor.u32(WHAT)?;
-        let kind = TensorType::from_code(code).ok_or_else(|| GgufError::TensorType {
-            name: printable(name),
-            code,
-        })?;
+        let kind = TensorType::from_code(code).ok_or_else(|| GgufError::TensorType { name: printable(name), code })?;
         let offset = cursor.u64(WHAT)?;
 
         let [cols, outer @ ..] = dims;
@@ -133,41 +124,21 @@ impl<'a> Description<'a> {
             cols.checked_mul(rows)?;
             Some((row_bytes, row_bytes.checked_mul(rows)?))
         });
-        let (row_bytes, bytes) = sizes.ok_or_else(|| GgufError::TooLarge {
-            name: printable(name),
-        })?;
-        Ok(Self {
-            name,
-            kind,
-            dims,
-            rank,
-            row_bytes,
-            bytes,
-            offset,
-        })
+        let (row_bytes, bytes) = sizes.ok_or_else(|| GgufError::TooLarge { name: printable(name) })?;
+        Ok(Self { name, kind, dims, rank, row_bytes, bytes, offset })
     }
 
     /// Finds the tensor's bytes, which count from `data_start`.
-    pub(super) fn locate(
-        &self,
-        file: &'a [u8],
-        data_start: usize,
-        alignment: u64,
-    ) -> Result<Tensor<'a>, GgufError> {
+    pub(super) fn locate(&self, file: &'a [u8], data_start: usize, alignment: u64) -> Result<Tensor<'a>, GgufError> {
         if !self.offset.is_multiple_of(alignment) {
-            return Err(GgufError::Misaligned {
-                name: printable(self.name),
-            });
+            return Err(GgufError::Misaligned { name: printable(self.name) });
         }
         let range = usize::try_from(self.offset).ok().and_then(|offset| {
             let from = data_start.checked_add(offset)?;
             Some(from..from.checked_add(self.bytes)?)
         });
-        let data = range
-            .and_then(|range| file.get(range))
-            .ok_or_else(|| GgufError::PastEnd {
-                name: printable(self.name),
-            })?;
+        let data =
+            range.and_then(|range| file.get(range)).ok_or_else(|| GgufError::PastEnd { name: printable(self.name) })?;
         Ok(Tensor {
             name: self.name,
             kind: self.kind,

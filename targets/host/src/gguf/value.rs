@@ -61,10 +61,7 @@ impl ValueType {
         ];
         let at = cursor.at();
         let code = cursor.u32("a metadata value's type")?;
-        usize::try_from(code)
-            .ok()
-            .and_then(|index| CODES.get(index).copied())
-            .ok_or(GgufError::ValueType { at, code })
+        usize::try_from(code).ok().and_then(|index| CODES.get(index).copied()).ok_or(GgufError::ValueType { at, code })
     }
 
     /// The fewest bytes that a value of this type takes in a file.
@@ -189,11 +186,7 @@ impl<'a> Array<'a> {
                 cursor.take((len as u64).saturating_mul(kind.min_bytes()), WHAT)?;
             }
         }
-        Ok(Self {
-            kind,
-            len,
-            bytes: cursor.since(from),
-        })
+        Ok(Self { kind, len, bytes: cursor.since(from) })
     }
 
     /// The type of the elements.

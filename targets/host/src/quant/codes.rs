@@ -40,59 +40,38 @@ pub struct Q8_0Block {
 ///
 /// # Errors
 /// [`QuantError::Blocks`] if `data` is no whole number of blocks.
-pub fn q4_0_blocks(
-    data: &[u8],
-) -> Result<impl ExactSizeIterator<Item = Q4_0Block> + '_, QuantError> {
-    Ok(whole_blocks::<18>(TensorType::Q4_0, data)?
-        .iter()
-        .map(q4_0_block))
+pub fn q4_0_blocks(data: &[u8]) -> Result<impl ExactSizeIterator<Item = Q4_0Block> + '_, QuantError> {
+    Ok(whole_blocks::<18>(TensorType::Q4_0, data)?.iter().map(q4_0_block))
 }
 
 /// The blocks of Q4_1 data, such as one row.
 ///
 /// # Errors
 /// [`QuantError::Blocks`] if `data` is no whole number of blocks.
-pub fn q4_1_blocks(
-    data: &[u8],
-) -> Result<impl ExactSizeIterator<Item = Q4_1Block> + '_, QuantError> {
-    Ok(whole_blocks::<20>(TensorType::Q4_1, data)?
-        .iter()
-        .map(q4_1_block))
+pub fn q4_1_blocks(data: &[u8]) -> Result<impl ExactSizeIterator<Item = Q4_1Block> + '_, QuantError> {
+    Ok(whole_blocks::<20>(TensorType::Q4_1, data)?.iter().map(q4_1_block))
 }
 
 /// The blocks of Q8_0 data, such as one row.
 ///
 /// # Errors
 /// [`QuantError::Blocks`] if `data` is no whole number of blocks.
-pub fn q8_0_blocks(
-    data: &[u8],
-) -> Result<impl ExactSizeIterator<Item = Q8_0Block> + '_, QuantError> {
-    Ok(whole_blocks::<34>(TensorType::Q8_0, data)?
-        .iter()
-        .map(q8_0_block))
+pub fn q8_0_blocks(data: &[u8]) -> Result<impl ExactSizeIterator<Item = Q8_0Block> + '_, QuantError> {
+    Ok(whole_blocks::<34>(TensorType::Q8_0, data)?.iter().map(q8_0_block))
 }
 
 /// Splits data into blocks.
-fn whole_blocks<const BYTES: usize>(
-    kind: TensorType,
-    data: &[u8],
-) -> Result<&[[u8; BYTES]], QuantError> {
+fn whole_blocks<const BYTES: usize>(kind: TensorType, data: &[u8]) -> Result<&[[u8; BYTES]], QuantError> {
     match data.as_chunks() {
         (blocks, []) => Ok(blocks),
-        _ => Err(QuantError::Blocks {
-            kind,
-            bytes: data.len(),
-        }),
+        _ => Err(QuantError::Blocks { kind, bytes: data.len() }),
     }
 }
 
 /// Takes one Q4_0 block apart.
 pub(super) fn q4_0_block(block: &[u8; 18]) -> Q4_0Block {
     let [s0, s1, nibbles @ ..] = block;
-    Q4_0Block {
-        codes: unpack(nibbles),
-        scale_bits: u16::from_le_bytes([*s0, *s1]),
-    }
+    Q4_0Block { codes: unpack(nibbles), scale_bits: u16::from_le_bytes([*s0, *s1]) }
 }
 
 /// Takes one Q4_1 block apart.
@@ -108,10 +87,7 @@ pub(super) fn q4_1_block(block: &[u8; 20]) -> Q4_1Block {
 /// Takes one Q8_0 block apart.
 pub(super) fn q8_0_block(block: &[u8; 34]) -> Q8_0Block {
     let [s0, s1, codes @ ..] = block;
-    Q8_0Block {
-        codes: codes.map(|byte| i8::from_le_bytes([byte])),
-        scale_bits: u16::from_le_bytes([*s0, *s1]),
-    }
+    Q8_0Block { codes: codes.map(|byte| i8::from_le_bytes([byte])), scale_bits: u16::from_le_bytes([*s0, *s1]) }
 }
 
 /// Spreads 16 bytes to 32 codes: low nibbles first, then high ones.

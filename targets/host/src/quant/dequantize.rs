@@ -40,11 +40,7 @@ pub enum QuantError {
 /// [`QuantError::Size`] if the two do not match.
 pub fn dequantize(kind: TensorType, data: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     if kind.bytes_of(out.len()) != Some(data.len()) {
-        return Err(QuantError::Size {
-            kind,
-            elements: out.len(),
-            bytes: data.len(),
-        });
+        return Err(QuantError::Size { kind, elements: out.len(), bytes: data.len() });
     }
     match kind {
         TensorType::F32 => float::f32(data, out),

@@ -8,10 +8,8 @@ use super::codes::unpack;
 use super::float::scale;
 
 /// The sixteen levels of the format.
-const LEVELS: [f32; 16] = [
-    -127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0,
-    89.0, 113.0,
-];
+const LEVELS: [f32; 16] =
+    [-127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0];
 
 /// Decodes a block of 32.
 pub(super) fn nl(block: &[u8; 18], out: &mut [f32; 32]) {

@@ -1,0 +1,24 @@
+//! Prints `fixtures/golden.json`: the hash of every test model's logits, for each type of cache.
+//!
+//! Run it when a model is added, or when the arithmetic contract is changed on purpose:
+//! `cargo run --release -p pocket-host-test --example pin > host-test/fixtures/golden.json`.
+
+use std::collections::BTreeMap;
+
+use pocket_host_test::models::{SMOLLM2, TINY};
+use pocket_host_test::session::{Way, hash, logits};
+use pocket_host_test::{golden, images};
+use pocket_runtime::{CacheType, Image};
+
+fn main() {
+    let mut pinned = BTreeMap::new();
+    for name in TINY.into_iter().chain([SMOLLM2]) {
+        let image = Image::open(images::image(name)).expect("an image that was just packed");
+        for cache in [CacheType::F16, CacheType::I8] {
+            let ids = golden::tokens(name);
+            let rows = logits(&image, &ids, Way { cache, ..Way::new(304) });
+            pinned.insert(golden::key(name, cache), hash(rows.iter().map(Vec::as_slice)));
+        }
+    }
+    println!("{}", serde_json::to_string_pretty(&pinned).expect("strings"));
+}
