@@ -1,9 +1,8 @@
 //! Sessions on any instruction set, with any workers, batch and cache: compiled once, for all tests.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use pocket_kernels::Kernels;
 use pocket_pack::isa::{Isa, WithKernels};
+use pocket_pack::pool::Pool;
 use pocket_runtime::text::{Specials, Tokenizer};
 use pocket_runtime::{CacheType, Error, Image, Limits, Plan, Sampler, Session, SessionError, StepError, Workers};
 use sha2::{Digest, Sha256};
@@ -43,39 +42,6 @@ impl Way {
     /// If there is none.
     pub fn plan(&self, image: &Image<'_>) -> Plan {
         Plan::try_new(image.config(), &self.limits()).expect("limits that fit")
-    }
-}
-
-/// Workers that are threads of a scope: slow and plainly right.
-///
-/// The pool of the host target is tested on its own; here the point is that the work is really shared.
-#[derive(Debug)]
-pub struct Threads {
-    count: usize,
-    /// How many times work was shared.
-    pub runs: AtomicUsize,
-}
-
-impl Threads {
-    /// This many.
-    pub fn new(count: usize) -> Self {
-        Self { count, runs: AtomicUsize::new(0) }
-    }
-}
-
-impl Workers for Threads {
-    fn count(&self) -> usize {
-        self.count
-    }
-
-    fn run(&self, job: &(dyn Fn(usize) + Sync)) {
-        self.runs.fetch_add(1, Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            for i in 1..self.count {
-                scope.spawn(move || job(i));
-            }
-            job(0);
-        });
     }
 }
 
@@ -166,8 +132,8 @@ pub fn open<'a>(
 pub fn with<R>(image: &Image<'_>, way: Way, test: impl FnOnce(&mut dyn Steps) -> R) -> R {
     let plan = way.plan(image);
     let mut arena = AlignedBytes::filled(0xa5, plan.arena_bytes());
-    let threads = Threads::new(way.workers as usize);
-    let mut session = open(image, (&plan, way.isa), &mut arena, &threads).expect("a session");
+    let workers = Pool::new(way.workers as usize).expect("threads");
+    let mut session = open(image, (&plan, way.isa), &mut arena, &workers).expect("a session");
     test(&mut *session)
 }
 
