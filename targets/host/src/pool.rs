@@ -2,11 +2,15 @@
 //!
 //! A step has some two hundred stages, each a few dozen microseconds long, so a thread that has ended its share looks
 //! for the next stage for a moment before it sleeps. The moment is bounded, and it is left out where there are more
-//! workers than cores: a machine that is busy otherwise, or too small, costs speed but never collapses.
+//! workers than cores.
+//!
+//! Shares are tickets, and the caller takes those that nobody else took in time. So a worker that the system keeps from
+//! running is only waited for where it was stopped within a share: a machine that is busy otherwise costs speed, but
+//! not a scheduling delay for every stage.
 //!
 //! ```text
-//! caller   post job ─▶ started += 1 ─▶ job(0) ────────────▶ wait: running = 0
-//! worker i            wait: started changed ─▶ job(i) ─▶ running −= 1
+//! caller   post job, count tickets ─▶ take tickets until there are none ─▶ wait until all shares are done
+//! worker   wait for tickets ─▶ take one ─▶ do that share ─▶ wait for tickets …
 //! ```
 
 use std::any::Any;
@@ -27,6 +31,11 @@ const SPINS: u32 = 2000;
 /// How often it yields before it sleeps.
 const YIELDS: u32 = 20;
 
+/// No share is left to take.
+const NONE_LEFT: usize = usize::MAX;
+/// No share will ever come again.
+const ENDING: usize = usize::MAX - 1;
+
 /// A fork–join pool: the calling thread and `count − 1` others.
 ///
 /// A job that calls [`run`](Workers::run) of the pool that runs it, and a second thread that calls it at the same time,
@@ -45,12 +54,12 @@ struct Shared {
     job: AtomicPtr<Job>,
     /// Whether a job is being run.
     busy: AtomicBool,
-    /// Whether the pool is being dropped.
-    ending: AtomicBool,
-    /// Jobs so far.
-    started: Signal,
-    /// Workers that have not ended their share.
-    running: Signal,
+    /// The next share that nobody has taken; [`NONE_LEFT`] between jobs, [`ENDING`] when the pool is dropped.
+    tickets: Signal,
+    /// Shares that are not done.
+    undone: Signal,
+    /// How often every job runs.
+    count: usize,
     /// What the first job that panicked said.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     spins: u32,
@@ -67,9 +76,9 @@ impl Pool {
             shared: Arc::new(Shared {
                 job: AtomicPtr::new(ptr::null_mut()),
                 busy: AtomicBool::new(false),
-                ending: AtomicBool::new(false),
-                started: Signal::default(),
-                running: Signal::default(),
+                tickets: Signal::new(NONE_LEFT),
+                undone: Signal::new(0),
+                count,
                 panic: Mutex::new(None),
                 spins: if count > cores { 0 } else { SPINS },
             }),
@@ -78,7 +87,7 @@ impl Pool {
         for index in 1..count {
             let shared = Arc::clone(&pool.shared);
             let thread = thread::Builder::new().name(format!("pocket-{index}"));
-            pool.threads.push(thread.spawn(move || shared.work(index))?);
+            pool.threads.push(thread.spawn(move || shared.work())?);
         }
         Ok(pool)
     }
@@ -90,18 +99,19 @@ impl Workers for Pool {
     }
 
     fn run(&self, job: &(dyn Fn(usize) + Sync)) {
-        if self.threads.is_empty() || self.shared.busy.swap(true, Ordering::Acquire) {
+        let shared = &*self.shared;
+        if self.threads.is_empty() || shared.busy.swap(true, Ordering::Acquire) {
             (0..self.count()).for_each(job);
             return;
         }
-        self.shared.running.set(self.threads.len());
-        self.shared.job.store((&raw const job).cast_mut().cast(), Ordering::Release);
-        self.shared.started.add(1);
-        let own = panic::catch_unwind(AssertUnwindSafe(|| job(0)));
-        self.shared.running.wait(self.shared.spins, |running| running == 0);
-        let others = lock(&self.shared.panic).take();
-        self.shared.busy.store(false, Ordering::Release);
-        if let Some(panic) = own.err().or(others) {
+        shared.undone.set(shared.count);
+        shared.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
+        shared.tickets.change(0);
+        while shared.take_share().is_some() {}
+        shared.undone.wait(shared.spins, |undone| undone == 0);
+        let panic = lock(&shared.panic).take();
+        shared.busy.store(false, Ordering::Release);
+        if let Some(panic) = panic {
             panic::resume_unwind(panic);
         }
     }
@@ -109,8 +119,7 @@ impl Workers for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.ending.store(true, Ordering::Release);
-        self.shared.started.add(1);
+        self.shared.tickets.change(ENDING);
         for thread in self.threads.drain(..) {
             // A worker catches the panics of jobs and has none of its own.
             let _ = thread.join();
@@ -119,25 +128,31 @@ impl Drop for Pool {
 }
 
 impl Shared {
-    /// The life of worker `index`.
-    fn work(&self, index: usize) {
-        let mut seen = 0;
-        loop {
-            // One call of `run` after the other: a worker is never behind by more than one job.
-            seen = self.started.wait(self.spins, |started| started != seen);
-            if self.ending.load(Ordering::Acquire) {
-                return;
-            }
-            let job = self.job.load(Ordering::Acquire);
-            // SAFETY: `run` stored a pointer to its own `job` before it counted `started` up, and it neither returns
-            // nor unwinds before this worker has counted `running` down below: the reference and all that the closure
-            // borrows live until then, and it is not used after.
-            let job = unsafe { &*job };
-            if let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| job(index))) {
-                lock(&self.panic).get_or_insert(panic);
-            }
-            self.running.subtract(1);
+    /// The life of a worker.
+    fn work(&self) {
+        while self.tickets.wait(self.spins, |ticket| ticket != NONE_LEFT) != ENDING {
+            self.take_share();
         }
+    }
+
+    /// Does the next share, if one is left.
+    fn take_share(&self) -> Option<()> {
+        let next = |ticket: usize| match ticket {
+            NONE_LEFT | ENDING => None,
+            ticket if ticket + 1 == self.count => Some(NONE_LEFT),
+            ticket => Some(ticket + 1),
+        };
+        let ticket = self.tickets.number.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next).ok()?;
+        let job = self.job.load(Ordering::Relaxed);
+        // SAFETY: `run` stored a pointer to its own `job` before it released the tickets, of which this thread has
+        // acquired one; and it neither returns nor unwinds, nor are there tickets of another job, before this thread
+        // has counted `undone` down below. The reference and all that the closure borrows live until then.
+        let job = unsafe { &*job };
+        if let Err(panic) = panic::catch_unwind(AssertUnwindSafe(|| job(ticket))) {
+            lock(&self.panic).get_or_insert(panic);
+        }
+        self.undone.subtract(1);
+        Some(())
     }
 }
 
@@ -146,7 +161,7 @@ impl Shared {
 /// Changing it costs no system call unless somebody sleeps. Either the waiting thread, having announced its sleep, sees
 /// the new number, or the changing thread, having changed it, sees the announcement: both do so in sequentially
 /// consistent order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 struct Signal {
     number: AtomicUsize,
@@ -156,13 +171,23 @@ struct Signal {
 }
 
 impl Signal {
+    const fn new(number: usize) -> Self {
+        Self {
+            number: AtomicUsize::new(number),
+            sleepers: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+
     /// Sets the number while nobody waits for it.
     fn set(&self, number: usize) {
         self.number.store(number, Ordering::SeqCst);
     }
 
-    fn add(&self, n: usize) {
-        self.number.fetch_add(n, Ordering::SeqCst);
+    /// Sets the number and wakes those who wait for it.
+    fn change(&self, number: usize) {
+        self.set(number);
         self.wake();
     }
 
