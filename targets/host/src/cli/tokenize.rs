@@ -22,6 +22,8 @@ pub(super) struct Tokenize {
 }
 
 /// Turn token ids from stdin into text; they may be a JSON list or numbers between commas or spaces.
+///
+/// What is written are exactly the tokens' bytes: if they end inside a character, so does the output.
 #[derive(Debug, Args)]
 pub(super) struct Detokenize {
     /// The image whose tokenizer is used.
