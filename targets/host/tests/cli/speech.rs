@@ -143,6 +143,20 @@ fn a_chat_goes_on_and_begins_anew() {
 }
 
 #[test]
+fn a_chat_goes_on_from_what_was_shown() {
+    // A reply that a stop string cut is taken up as it was shown, by way of rendering the chat anew.
+    let chat = |flags: &str| {
+        let input = "Hello\nAnd now?\nWell.\n";
+        pocket_with(input, line(&format!("chat {{}} -n 12 {flags}"), &[&image()])).ok()
+    };
+    let free = chat("");
+    let stop: String = free.lines().next().unwrap().chars().skip(2).take(1).collect();
+    let cut = chat(&format!("--stop={stop}"));
+    assert!(cut.lines().all(|reply| !reply.contains(&stop)), "{cut}");
+    assert_eq!(cut, chat(&format!("--stop={stop} --isa scalar --workers 1 --batch 3")));
+}
+
+#[test]
 fn a_chat_survives_a_full_context() {
     let input = format!("{}\nHi\n", "Hello there. ".repeat(40));
     let done = pocket_with(&input, line("chat {} -n 5 --context 64", &[&image()]));
