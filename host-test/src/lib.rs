@@ -6,6 +6,7 @@
 //! judged. Everything sees the library from here; nothing sees this crate.
 
 pub mod divergence;
+pub mod exponential;
 pub mod golden;
 pub mod images;
 pub mod models;

@@ -294,3 +294,18 @@ fn the_software_fma_is_the_fused_one() {
         assert_bits(&[got], &[a.mul_add(b, c)], &(a, b, c));
     }
 }
+
+#[test]
+fn numbers_too_large_for_a_norm_are_reported() {
+    for x in [f32::MAX, 1e30, -1e20] {
+        let (weight, mut out) = ([1.0; 64], [zero_block::<Block64>()]);
+        let norm = Norm { weight: &weight, eps: 1e-6 };
+        let finite = Scalar.enter(NormQuantize { norm, x: &[x; 64], out: ActivationsMut::G64(&mut out) });
+        assert!(!finite, "{x:e} is finite, the sum of its squares is not");
+        // A head that is normed on its way shows it in what follows.
+        let turn = HeadTurn { norm: Some(Norm { weight: &weight, eps: 1e-6 }), rotations: &[0.5; 64], head_dim: 64 };
+        let mut head = [x; 64];
+        Scalar.enter(TurnQueries { turn, queries: Panel::whole(&mut head, 64) });
+        assert!(head.iter().all(|x| x.is_nan()), "{x:e}");
+    }
+}

@@ -3,13 +3,10 @@
 use crate::contract::assert_bits;
 use crate::{for_each_isa, naive};
 use half::f16;
+use pocket_host_test::exponential::{LEAST, MOST, check};
 use pocket_kernels::exp::{EXP_MAX_ULP, exp, silu};
 use pocket_kernels::scalar::{f16_to_f32, f32_to_f16};
 use pocket_kernels::{Job, Lanes, Scalar, WIDTH};
-
-/// Where `exp` becomes zero, and where it stops growing; as in the contract of the function.
-const LEAST: f32 = -87.336_54;
-const MOST: f32 = 88.72;
 
 struct Exp<'a>(&'a [f32], &'a mut Vec<f32>);
 
@@ -38,65 +35,10 @@ impl Job for Silu<'_> {
     }
 }
 
-/// Distance from the true value in units of the last place of the true value.
-fn ulps(got: f32, x: f32) -> f64 {
-    let want = f64::from(x).exp();
-    let ulp = 2.0f64.powf(want.log2().floor() - 23.0);
-    (f64::from(got) - want).abs() / ulp
-}
-
-/// Checks every `step`-th bit pattern of f32 as an argument, on every instruction set; the largest error.
-fn check_exp(step: usize) -> f64 {
-    const BATCH: usize = 1 << 12;
-    let at_most = {
-        let mut out = Vec::new();
-        Scalar.enter(Exp(&[MOST; WIDTH], &mut out));
-        out[0]
-    };
-    let mut worst = (0.0, 0.0);
-    let (mut out, mut other) = (Vec::new(), Vec::new());
-    let mut patterns = (0..=u32::MAX).step_by(step);
-    loop {
-        let mut x: Vec<f32> = patterns.by_ref().take(BATCH).map(f32::from_bits).collect();
-        if x.is_empty() {
-            break;
-        }
-        x.resize(x.len().next_multiple_of(WIDTH), 0.0);
-        Scalar.enter(Exp(&x, &mut out));
-        for (&x, &y) in x.iter().zip(&out) {
-            assert!(!y.is_subnormal() && y.is_finite() && y.is_sign_positive(), "exp({x}) = {y:e}");
-            if x.is_nan() || x < LEAST {
-                assert_eq!(y.to_bits(), 0, "exp({x})");
-            } else if x > MOST {
-                assert_eq!(y, at_most, "exp({x})");
-            } else {
-                let error = ulps(y, x);
-                worst = if error > worst.0 { (error, x) } else { worst };
-            }
-        }
-        macro_rules! same {
-            ($lanes:expr) => {
-                $lanes.enter(Exp(&x, &mut other));
-                let differs = out.iter().zip(&other).position(|(a, b)| a.to_bits() != b.to_bits());
-                assert_eq!(differs.map(|i| x[i]), None, "an argument on which an instruction set differs");
-            };
-        }
-        for_each_isa!(same);
-    }
-    println!("exp: largest error {:.4} ulp at {:e}, over every {step}th f32", worst.0, worst.1);
-    worst.0
-}
-
 #[test]
 fn exp_is_as_close_as_it_says() {
-    assert!(check_exp(257) <= f64::from(EXP_MAX_ULP));
-}
-
-/// Takes minutes: for a scheduled run.
-#[test]
-#[ignore = "every f32: minutes"]
-fn exp_is_as_close_as_it_says_for_every_argument() {
-    assert!(check_exp(1) <= f64::from(EXP_MAX_ULP));
+    // Every f32 is checked by `examples/exp_every_f32.rs`.
+    assert!(check(257) <= f64::from(EXP_MAX_ULP));
 }
 
 #[test]

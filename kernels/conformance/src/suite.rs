@@ -8,7 +8,7 @@ use pocket_kernels::{Kernels, Lanes, Scalar};
 
 /// The hash over the results of every case, as [`Scalar`] gives them. Changes with the list of cases; a port for
 /// which [`hash_only`] gives another number does not conform.
-pub const HASH: u64 = 0xa9fb_95ca_0695_62eb;
+pub const HASH: u64 = 0x1b2d_ec8d_79ed_abf6;
 
 /// Failed cases of one operation that are printed; further ones are counted.
 const PRINTED: u32 = 3;

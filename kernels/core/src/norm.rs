@@ -19,7 +19,8 @@ pub struct Norm<'a> {
     pub eps: f32,
 }
 
-/// `1 / √(mean(x²) + ε)`; `x` has a multiple of 16 elements.
+/// `1 / √(mean(x²) + ε)`; `x` has a multiple of 16 elements. Where the sum of the squares overflows it is NaN and not 0,
+/// so that numbers too large for a norm are reported instead of vanishing.
 #[inline(always)]
 fn inverse_rms<L: Lanes>(l: L, x: &[[f32; WIDTH]], eps: f32) -> f32 {
     let mut squares = l.splat(0.0);
@@ -28,7 +29,7 @@ fn inverse_rms<L: Lanes>(l: L, x: &[[f32; WIDTH]], eps: f32) -> f32 {
         squares = l.fma(v, v, squares);
     }
     let mean = fold(l, squares) / (x.len() * WIDTH) as f32;
-    1.0 / libm::sqrtf(mean + eps)
+    if mean.is_finite() { 1.0 / libm::sqrtf(mean + eps) } else { f32::NAN }
 }
 
 /// Normalises a head in place; `x` and the weight have the same length, a multiple of 16.
