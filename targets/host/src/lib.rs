@@ -2,8 +2,11 @@
 //!
 //! * packing: [`gguf`] (reading models), [`quant`] (weights), [`text`] (tokenizers and templates), [`pack`] (images)
 //! * running: [`isa`] (choosing kernels), [`pool`] (threads), [`memory`] (mapped images, arenas)
+//! * commanding: [`cli`], behind the command `pocket`
 //! * checking: [`golden`] (logits to the bit), [`npy`] (logits for others)
 
+// In the library, so that kernels are compiled once for library and command.
+pub mod cli;
 pub mod gguf;
 pub mod golden;
 pub mod isa;

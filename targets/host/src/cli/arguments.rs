@@ -3,10 +3,10 @@
 use std::str::FromStr;
 use std::thread;
 
+use crate::isa::Isa;
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pocket_pack::isa::Isa;
 use pocket_runtime::{CacheType, Config, Limits, Sampling};
 
 /// The context that is planned unless another is asked for.

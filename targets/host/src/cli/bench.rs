@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::pool::Pool;
 use anyhow::{Result, bail};
 use clap::Args;
 use pocket_kernels::Kernels;
-use pocket_pack::pool::Pool;
 use pocket_runtime::image::Role;
 use pocket_runtime::{Image, Limits, Sampler, Sampling};
 use serde::Serialize;

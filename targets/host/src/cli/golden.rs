@@ -4,10 +4,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::golden::{Checked, Golden, Way};
+use crate::isa::Isa;
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use pocket_pack::golden::{Checked, Golden, Way};
-use pocket_pack::isa::Isa;
 use serde::Serialize;
 
 use super::arguments::{Ids, IsaArgs, IsaChoice, Kv, isa_parser};
@@ -130,7 +130,7 @@ impl Check {
             Some(failure) => bail!("{failure}; {} of {} ways differ", outcome.wrong(), outcome.checks.len()),
             None if self.json => {}
             None => {
-                let names = pocket_pack::isa::names(isas.into_iter());
+                let names = crate::isa::names(isas.into_iter());
                 let Outcome { positions, checks, .. } = &outcome;
                 writeln!(io::stdout(), "the same bits at {positions} positions in {} ways: {names}", checks.len())?;
             }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::npy::NpyWriter;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use pocket_kernels::Kernels;
-use pocket_pack::npy::NpyWriter;
 
 use super::arguments::{Ids, IsaArgs, LimitArgs};
 use super::machine::{HostSession, Machine, UseSession, map, open};

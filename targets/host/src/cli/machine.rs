@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use crate::isa::{Isa, WithKernels};
+use crate::memory::{HostArena, MappedImage, Usage};
+use crate::pool::Pool;
 use anyhow::{Context, Result};
 use pocket_kernels::Kernels;
-use pocket_pack::isa::{Isa, WithKernels};
-use pocket_pack::memory::{HostArena, MappedImage, Usage};
-use pocket_pack::pool::Pool;
 use pocket_runtime::{Image, Limits, Plan, Session};
 use serde::Serialize;
 

@@ -55,7 +55,8 @@ enum Command {
 }
 
 /// Runs the command that was asked for.
-pub(crate) fn main() -> ExitCode {
+#[must_use]
+pub fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(code) => code,
         // Whoever reads has read enough.

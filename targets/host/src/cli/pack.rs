@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::pack::{Conversion, Options, Progress, Quant, Report, pack_file};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use pocket_pack::pack::{Conversion, Options, Progress, Quant, Report, pack_file};
 
 use super::output::{bytes, print_json};
 

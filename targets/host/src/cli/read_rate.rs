@@ -7,11 +7,11 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use crate::isa::{Isa, WithKernels};
+use crate::memory::HostArena;
+use crate::pool::Pool;
 use anyhow::{Context, Result};
 use pocket_kernels::{Job, Kernels, Lanes};
-use pocket_pack::isa::{Isa, WithKernels};
-use pocket_pack::memory::HostArena;
-use pocket_pack::pool::Pool;
 use pocket_runtime::Workers;
 
 /// The buffer is at least this large, beyond any cache.
