@@ -23,11 +23,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Opened<'_>, ImageError> {
     if bytes.get(..MAGIC.len()).is_some_and(|magic| magic != MAGIC) {
         return Err(ImageError::Magic);
     }
+    let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(short(HEADER_BYTES as u64))?;
+    // After the length: a slice of no bytes may be anywhere.
     let remainder = bytes.as_ptr() as usize % ALIGN;
     if remainder != 0 {
         return Err(ImageError::Misaligned { remainder: remainder as u32 });
     }
-    let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(short(HEADER_BYTES as u64))?;
     let header: &Header = bytemuck::try_from_bytes(head).map_err(|_| ImageError::Field { part: Part::Header })?;
     // The version comes before the checksum: another version may put it elsewhere.
     if header.version != VERSION {

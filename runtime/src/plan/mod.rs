@@ -141,8 +141,10 @@ impl Plan {
 
         let mut layout = Layout::from(0);
         let heads = times(Some(config.layers as usize), config.kv_heads as usize);
+        // As `head_bytes`, but where addresses have 32 bits even one head's cache may be too large.
+        let position_bytes = times(heads, 2 * limits.cache.position_bytes(head_dim));
         let persistent = Persistent {
-            cache: layout.region(times(heads, limits.cache.head_bytes(head_dim, padded(context)))),
+            cache: layout.region(times(position_bytes, padded(context))),
             tokens: layout.region(Some(context)),
             hidden: layout.region(times(Some(batch), hidden)),
             rotations: layout.region(times(Some(batch), head_dim)),
