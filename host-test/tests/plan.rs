@@ -1,0 +1,437 @@
+//! The memory plan: sound for every configuration and limit, and equal to what one computes by hand.
+
+use pocket_host_test::images;
+use pocket_kernels::Scalar;
+use pocket_runtime::plan::{ALIGN, NamedRegion, Phase};
+use pocket_runtime::{
+    Arena, CacheType, Config, ConfigError, Group, Groups, Image, Limits, Plan, PlanError, Session, SessionError, Single,
+};
+use proptest::prelude::*;
+
+const G32: Groups = groups(Group::G32);
+const G64: Groups = groups(Group::G64);
+
+const fn groups(group: Group) -> Groups {
+    Groups { qkv: group, attention_output: group, gate_up: group, down: group, head: group }
+}
+
+/// MNN-Pocket's shape, its groups of 64 kept.
+const POCKET: Config = Config {
+    layers: 28,
+    hidden: 896,
+    heads: 14,
+    kv_heads: 2,
+    head_dim: 64,
+    ffn: 2560,
+    vocabulary: 65536,
+    context: 40960,
+    rms_eps: 1e-6,
+    qk_norm: true,
+    tied: true,
+    groups: G64,
+};
+
+/// SmolLM2-135M's shape from a Q4_1 file.
+const SMOLLM2: Config = Config {
+    layers: 30,
+    hidden: 576,
+    heads: 9,
+    kv_heads: 3,
+    head_dim: 64,
+    ffn: 1536,
+    vocabulary: 49152,
+    context: 8192,
+    rms_eps: 1e-5,
+    qk_norm: false,
+    tied: true,
+    groups: G32,
+};
+
+/// The shape of `tiny-qwen3-q4_0`, for a plan that is a constant.
+const TINY: Config = Config {
+    layers: 3,
+    hidden: 128,
+    heads: 4,
+    kv_heads: 2,
+    head_dim: 32,
+    ffn: 192,
+    vocabulary: 1024,
+    context: 512,
+    rms_eps: 1e-6,
+    qk_norm: true,
+    tied: true,
+    groups: G32,
+};
+const LIMITS: Limits = Limits { context: 40, batch: 8, workers: 1, cache: CacheType::F16, word_bytes: 64 };
+const PLAN: Plan = Plan::new(&TINY, &LIMITS);
+/// Nothing but the plan decides how much memory the program has.
+static ARENA: Arena<{ PLAN.arena_bytes() }> = Arena::new();
+
+fn limits(context: u32, batch: u32, workers: u32, cache: CacheType) -> Limits {
+    Limits { context, batch, workers, cache, word_bytes: 4096 }
+}
+
+fn bytes(plan: &Plan, phase: Phase, name: &str) -> usize {
+    let of = |region: &&NamedRegion| region.phase == phase && region.name == name;
+    plan.regions().iter().find(of).unwrap_or_else(|| panic!("no region {name}")).bytes
+}
+
+/// What a plan promises: aligned regions inside the arena, apart unless their phases take turns, and no byte more than
+/// what persists and the largest phase need.
+fn check(plan: &Plan) {
+    let regions = plan.regions();
+    let end = |region: &NamedRegion| region.offset.checked_add(region.bytes).expect("no region wraps around");
+    for (i, region) in regions.iter().enumerate() {
+        assert!(region.offset.is_multiple_of(ALIGN), "{region:?}");
+        assert!(end(region) <= plan.arena_bytes(), "{region:?}");
+        match region.phase {
+            Phase::Always => assert!(end(region) <= plan.scratch_offset(), "{region:?}"),
+            _ => assert!(region.offset >= plan.scratch_offset(), "{region:?}"),
+        }
+        for other in &regions[..i] {
+            let together = region.phase == other.phase || [region.phase, other.phase].contains(&Phase::Always);
+            let apart = end(region) <= other.offset || end(other) <= region.offset;
+            assert!(!together || apart || region.bytes == 0 || other.bytes == 0, "{region:?} and {other:?} overlap");
+        }
+    }
+    let padded = |phase| -> usize {
+        regions.iter().filter(|region| region.phase == phase).map(|region| region.bytes.next_multiple_of(ALIGN)).sum()
+    };
+    let largest = Phase::OVERLAPPING.into_iter().map(padded).max().expect("four phases");
+    assert_eq!(plan.scratch_offset(), padded(Phase::Always));
+    assert_eq!(plan.arena_bytes(), padded(Phase::Always) + largest);
+    assert_eq!(plan.peak_bytes(1000), plan.arena_bytes() + 1000);
+    for phase in Phase::OVERLAPPING {
+        assert!(plan.phase_bytes(phase) <= plan.arena_bytes() - plan.scratch_offset());
+    }
+}
+
+fn group() -> impl Strategy<Value = Group> {
+    prop_oneof![Just(Group::G32), Just(Group::G64)]
+}
+
+/// Numbers at and around every bound, and any.
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        0..=40u32,
+        (0..=32u32).prop_map(|n| n * 32),
+        (0..=31u32, -1..=1i32).prop_map(|(n, d)| (1u32 << n).wrapping_add_signed(d)),
+        Just(u32::MAX),
+        any::<u32>(),
+    ]
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let numbers = proptest::array::uniform8(number());
+    (numbers, any::<f32>(), any::<[bool; 2]>(), proptest::array::uniform5(group())).prop_map(|(n, eps, flags, g)| {
+        let [layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context] = n;
+        let [qkv, attention_output, gate_up, down, head] = g;
+        let groups = Groups { qkv, attention_output, gate_up, down, head };
+        let [qk_norm, tied] = flags;
+        let rms_eps = eps;
+        Config { layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context, rms_eps, qk_norm, tied, groups }
+    })
+}
+
+/// Shapes that the kernels can run, up to the largest.
+fn good_config() -> impl Strategy<Value = Config> {
+    let wide = || prop_oneof![1..=64u32, (1..=15u32).prop_map(|n| 1 << n), Just(1 << 15)].prop_map(|n| n * 32);
+    let heads = (1..=32u32, 1..=32u32, 1..=8u32);
+    let large = || prop_oneof![1..=5000u32, Just(1 << 24), 1..=1u32 << 24];
+    let groups = proptest::array::uniform5(group());
+    (1..=1024u32, [wide(), wide()], heads, [large(), large()], groups, any::<[bool; 2]>()).prop_map(
+        |(layers, [hidden, ffn], (kv_heads, per_kv, head), [vocabulary, context], g, [qk_norm, tied])| {
+            let [qkv, attention_output, gate_up, down, head_group] = g;
+            Config {
+                layers,
+                hidden,
+                heads: kv_heads * per_kv,
+                kv_heads,
+                head_dim: head * 32,
+                ffn,
+                vocabulary,
+                context,
+                rms_eps: 1e-6,
+                qk_norm,
+                tied,
+                groups: Groups { qkv, attention_output, gate_up, down, head: head_group },
+            }
+        },
+    )
+}
+
+fn cache() -> impl Strategy<Value = CacheType> {
+    prop_oneof![Just(CacheType::F16), Just(CacheType::I8)]
+}
+
+fn any_limits() -> impl Strategy<Value = Limits> {
+    (proptest::array::uniform4(number()), cache()).prop_map(|([context, batch, workers, word_bytes], cache)| Limits {
+        context,
+        batch,
+        workers,
+        cache,
+        word_bytes,
+    })
+}
+
+/// A shape and limits that fit it: context and batch as shares of what is possible.
+fn fitting() -> impl Strategy<Value = (Config, Limits)> {
+    let share = || prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0];
+    (good_config(), [share(), share()], 1..=256u32, cache(), number()).prop_map(
+        |(config, [context, batch], workers, cache, word_bytes)| {
+            let part = |most: u32, share: f64| 1 + ((most - 1) as f64 * share) as u32;
+            let context = part(config.context, context);
+            (config, Limits { context, batch: part(context, batch), workers, cache, word_bytes })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_numbers_make_a_plan_panic(config in any_config(), limits in any_limits()) {
+        if let Ok(plan) = Plan::try_new(&config, &limits) {
+            check(&plan);
+        }
+    }
+
+    #[test]
+    fn no_limits_make_a_plan_of_a_good_model_panic(config in good_config(), limits in any_limits()) {
+        match Plan::try_new(&config, &limits) {
+            Ok(plan) => check(&plan),
+            Err(PlanError::Config { reason }) => panic!("the model is good, yet: {reason}"),
+            Err(_) => {}
+        }
+    }
+
+    #[test]
+    fn limits_that_fit_give_a_sound_plan((config, limits) in fitting()) {
+        match Plan::try_new(&config, &limits) {
+            Ok(plan) => {
+                check(&plan);
+                prop_assert_eq!(plan.config(), &config);
+                prop_assert_eq!(plan.limits(), &limits);
+            }
+            // The largest caches of the largest models have more bytes than there are addresses.
+            Err(error) => prop_assert_eq!(error, PlanError::TooLarge),
+        }
+    }
+
+    #[test]
+    fn more_of_anything_never_takes_less((config, limits) in fitting()) {
+        let arena = |limits: &Limits| Plan::try_new(&config, limits).map(|plan| plan.arena_bytes());
+        let Ok(bytes) = arena(&limits) else { return Ok(()) };
+        let more = [
+            Limits { context: limits.context + 1, ..limits },
+            Limits { context: limits.context.saturating_mul(2).min(config.context), ..limits },
+            Limits { batch: limits.batch + 1, ..limits },
+            Limits { batch: limits.context, ..limits },
+            Limits { workers: limits.workers + 1, ..limits },
+            Limits { workers: 256, ..limits },
+            Limits { word_bytes: limits.word_bytes.saturating_add(1000), ..limits },
+        ];
+        for more in more {
+            match arena(&more) {
+                Ok(larger) => prop_assert!(larger >= bytes, "{:?}: {} < {}", more, larger, bytes),
+                Err(PlanError::TooLarge) => {}
+                Err(PlanError::Context { .. }) => prop_assert!(more.context > config.context),
+                Err(PlanError::Batch { .. }) => prop_assert!(more.batch > more.context),
+                Err(error) => prop_assert_eq!(error, PlanError::Workers { workers: 257 }),
+            }
+        }
+        // int8 caches are smaller: head_dim + 4 bytes instead of 2 · head_dim.
+        let cache = |cache| Plan::try_new(&config, &Limits { cache, ..limits }).map(|p| bytes_of_cache(&p));
+        if let (Ok(f16), Ok(i8)) = (cache(CacheType::F16), cache(CacheType::I8)) {
+            let d = config.head_dim as usize;
+            prop_assert_eq!(f16 / (2 * d), i8 / (d + 4));
+        }
+    }
+}
+
+fn bytes_of_cache(plan: &Plan) -> usize {
+    bytes(plan, Phase::Always, "attention cache")
+}
+
+#[test]
+fn errors_name_the_limit() {
+    let plan = |limits: Limits| Plan::try_new(&POCKET, &limits).map(|plan| plan.arena_bytes());
+    let good = limits(2048, 64, 2, CacheType::F16);
+    assert!(plan(good).is_ok());
+    for context in [0, 40961, u32::MAX] {
+        assert_eq!(plan(Limits { context, ..good }), Err(PlanError::Context { context, most: 40960 }));
+    }
+    for batch in [0, 2049, u32::MAX] {
+        assert_eq!(plan(Limits { batch, ..good }), Err(PlanError::Batch { batch, most: 2048 }));
+    }
+    for workers in [0, 257, u32::MAX] {
+        assert_eq!(plan(Limits { workers, ..good }), Err(PlanError::Workers { workers }));
+    }
+    assert!(plan(limits(40960, 40960, 256, CacheType::F16)).is_ok());
+    assert!(plan(limits(1, 1, 1, CacheType::I8)).is_ok());
+    let sentence = PlanError::Context { context: 41000, most: 40960 }.to_string();
+    assert_eq!(sentence, "a context of 41000 positions was asked for; the model can have 1 to 40960");
+    // 2²⁴ tokens at once through 2²⁰ feed-forward elements, and a word of 4 GiB, still have addresses; the cache of
+    // 1024 layers of 1024 heads of 256 · 2 · 2 bytes and 2²⁴ positions has 2⁵⁴ bytes, and that is no overflow either.
+    let widest = Config {
+        layers: 1024,
+        hidden: 1 << 20,
+        heads: 1024,
+        kv_heads: 1024,
+        head_dim: 256,
+        ffn: 1 << 20,
+        vocabulary: 1 << 24,
+        context: 1 << 24,
+        ..POCKET
+    };
+    let most = Limits { context: 1 << 24, batch: 1 << 24, workers: 256, cache: CacheType::F16, word_bytes: u32::MAX };
+    let plan = Plan::try_new(&widest, &most).unwrap();
+    check(&plan);
+    assert_eq!(bytes_of_cache(&plan), 1 << 54);
+}
+
+#[test]
+fn shapes_that_kernels_lack_are_named() {
+    let error = |config: Config| match Plan::try_new(&config, &Limits::new(16)) {
+        Err(PlanError::Config { reason }) => reason,
+        other => panic!("{other:?}"),
+    };
+    let base = POCKET;
+    for layers in [0, 1025, u32::MAX] {
+        assert_eq!(error(Config { layers, ..base }), ConfigError::Layers { layers });
+    }
+    for hidden in [0, 16, 33, (1 << 20) + 32, u32::MAX] {
+        assert_eq!(error(Config { hidden, ..base }), ConfigError::Hidden { hidden });
+    }
+    for ffn in [0, 31, (1 << 20) + 32, u32::MAX] {
+        assert_eq!(error(Config { ffn, ..base }), ConfigError::Ffn { ffn });
+    }
+    for head_dim in [0, 16, 80, 288, u32::MAX] {
+        assert_eq!(error(Config { head_dim, ..base }), ConfigError::HeadDim { head_dim });
+    }
+    for (heads, kv_heads) in [(0, 1), (14, 0), (14, 4), (1025, 1), (2, 4), (u32::MAX, u32::MAX)] {
+        assert_eq!(error(Config { heads, kv_heads, ..base }), ConfigError::Heads { heads, kv_heads });
+    }
+    for vocabulary in [0, (1 << 24) + 1, u32::MAX] {
+        assert_eq!(error(Config { vocabulary, ..base }), ConfigError::Vocabulary { vocabulary });
+    }
+    for context in [0, (1 << 24) + 1, u32::MAX] {
+        assert_eq!(error(Config { context, ..base }), ConfigError::Context { context });
+    }
+    for rms_eps in [-1e-6, 1.0, f32::NAN, f32::INFINITY] {
+        assert_eq!(error(Config { rms_eps, ..base }), ConfigError::RmsEps);
+    }
+}
+
+#[test]
+fn pockets_arena_is_what_one_counts() {
+    // A context of 2048, batches of 64, two workers. A block of 64 activations has 80 bytes.
+    //
+    // always     cache         28 layers · 2 heads · 2 (key, value) · 2048 · 64 · 2 bytes = 29 360 128
+    //                          int8: 28 · 2 · 2 · 2048 · (64 + 4)                         = 15 597 568
+    //            tokens        2048 · 4                                                   =      8 192
+    //            hidden        64 · 896 · 4                                               =    229 376
+    //            rotations     64 · 64 · 4                                                =     16 384
+    //            logits        65 536 · 4                                                 =    262 144
+    //                          without the cache                                               516 096
+    // attention  blocks        64 · 14 · 80                                               =     71 680
+    //            queries       64 · 14 · 64 · 4                                           =    229 376
+    //            keys, values  2 · 64 · 2 · 64 · 4                                        =     65 536
+    //            partials      2 rooms · 8 chunks · 7 heads · (64 + 16) · 4               =     35 840
+    // ffn        blocks        64 · 14 · 80                                               =     71 680
+    //            gate · up     64 · 2560 · 4                                              =    655 360
+    //            its blocks    64 · 40 · 80                                               =    204 800
+    //                                                                                          931 840, the largest
+    // head       blocks        14 · 80                                                    =      1 120, padded 1 152
+    //            candidates    65 536 · 8                                                 =    524 288
+    let plan = |cache| Plan::new(&POCKET, &limits(2048, 64, 2, cache));
+    let f16 = plan(CacheType::F16);
+    assert_eq!(f16.arena_bytes(), 29_360_128 + 516_096 + 931_840);
+    assert_eq!(f16.phase_bytes(Phase::Attention), 71_680 + 229_376 + 65_536 + 35_840);
+    assert_eq!(f16.phase_bytes(Phase::FeedForward), 931_840);
+    assert_eq!(f16.phase_bytes(Phase::Head), 1_152 + 524_288);
+    assert_eq!(plan(CacheType::I8).arena_bytes(), 15_597_568 + 516_096 + 931_840);
+    // What the file itself says, 40 960 positions, would take 587 MB: a context is always chosen.
+    assert_eq!(bytes_of_cache(&Plan::new(&POCKET, &limits(40960, 64, 2, CacheType::F16))), 587_202_560);
+}
+
+#[test]
+fn smollm2s_arena_is_what_one_counts() {
+    // A context of 2048, batches of 64, two workers. A block of 32 activations has 48 bytes.
+    //
+    // always     cache         30 · 3 · 2 · 2048 · 64 · 2                                 = 47 185 920
+    //                          int8: 30 · 3 · 2 · 2048 · 68                               = 25 067 520
+    //            tokens        2048 · 4                                                   =      8 192
+    //            hidden        64 · 576 · 4                                               =    147 456
+    //            rotations     64 · 64 · 4                                                =     16 384
+    //            logits        49 152 · 4                                                 =    196 608
+    //                          without the cache                                               368 640
+    // attention  blocks        64 · 18 · 48                                               =     55 296
+    //            queries       64 · 9 · 64 · 4                                            =    147 456
+    //            keys, values  2 · 64 · 3 · 64 · 4                                        =     98 304
+    //            partials      3 rooms · 8 chunks · 3 heads · 80 · 4                      =     23 040
+    // ffn        blocks        64 · 18 · 48                                               =     55 296
+    //            gate · up     64 · 1536 · 4                                              =    393 216
+    //            its blocks    64 · 48 · 48                                               =    147 456
+    //                                                                                          595 968, the largest
+    let plan = |cache| Plan::new(&SMOLLM2, &limits(2048, 64, 2, cache));
+    let f16 = plan(CacheType::F16);
+    assert_eq!(f16.arena_bytes(), 47_185_920 + 368_640 + 595_968);
+    assert_eq!(f16.phase_bytes(Phase::Attention), 55_296 + 147_456 + 98_304 + 23_040);
+    assert_eq!(f16.phase_bytes(Phase::FeedForward), 595_968);
+    assert_eq!(plan(CacheType::I8).arena_bytes(), 25_067_520 + 368_640 + 595_968);
+}
+
+#[test]
+fn a_cache_is_counted_in_whole_tiles() {
+    let cache = |context| bytes_of_cache(&Plan::new(&TINY, &limits(context, 1, 1, CacheType::F16)));
+    // 3 layers · 2 heads · 2 · 32 · 2 bytes a position; 16 positions a tile.
+    for (context, positions) in [(1, 16), (15, 16), (16, 16), (17, 32), (500, 512)] {
+        assert_eq!(cache(context), 768 * positions, "{context}");
+    }
+}
+
+#[test]
+fn text_takes_scratch_only_if_there_is_text() {
+    let plan = |word_bytes| Plan::new(&TINY, &Limits { word_bytes, ..LIMITS });
+    assert_eq!(bytes(&plan(0), Phase::Text, "tokenizer"), 0);
+    let (short, long) = (bytes(&plan(64), Phase::Text, "tokenizer"), bytes(&plan(6400), Phase::Text, "tokenizer"));
+    assert!(short >= 64 && long == 100 * short, "{short}, {long}");
+    check(&plan(0));
+}
+
+#[test]
+fn the_table_shows_every_region() {
+    let table = PLAN.to_string();
+    for region in PLAN.regions() {
+        let row = |line: &str| {
+            let mut numbers = line.split_whitespace().rev();
+            line.contains(region.name)
+                && line.starts_with(region.phase.name())
+                && numbers.next() == Some(&region.bytes.to_string())
+                && numbers.next() == Some(&region.offset.to_string())
+        };
+        assert!(table.lines().any(row), "{region:?} is not in\n{table}");
+    }
+    let last = table.lines().next_back().unwrap();
+    assert!(last.starts_with("arena") && last.ends_with(&PLAN.arena_bytes().to_string()), "{last}");
+}
+
+#[test]
+fn a_model_runs_in_an_arena_sized_by_a_constant() {
+    let image = Image::open(images::image("tiny-qwen3-q4_0")).unwrap();
+    assert_eq!(image.config(), &TINY, "the constant is this model's shape");
+    let memory = ARENA.take().expect("nobody else takes it");
+    assert_eq!(memory.len(), PLAN.arena_bytes());
+    // A byte less is an error and no shorter context.
+    let less = memory.len() - 1;
+    let error = Session::new(&image, &PLAN, &mut memory[..less], Scalar, &Single).unwrap_err();
+    assert_eq!(error, SessionError::ArenaTooSmall { need: less as u64 + 1, have: less as u64 });
+
+    let mut session = Session::new(&image, &PLAN, memory, Scalar, &Single).unwrap();
+    let ids: Vec<u32> = (0..40).map(|i| i * 25).collect();
+    session.prefill(&ids).unwrap();
+    assert_eq!(session.room(), 0);
+    assert!(session.logits().unwrap().iter().all(|x| x.is_finite()));
+    assert!(ARENA.take().is_none());
+}
