@@ -71,6 +71,14 @@ pub enum PackError {
         /// Rows and columns asked for.
         wanted: [usize; 2],
     },
+    /// More tokens than the embedding has rows.
+    #[error("the tokenizer has {tokens} tokens, the embedding has rows for {rows}; they belong to different models")]
+    Vocabulary {
+        /// Tokens.
+        tokens: u32,
+        /// Rows.
+        rows: u32,
+    },
     /// A tensor that cannot be decoded.
     #[error("the tensor {name}: {source}")]
     Decode {

@@ -125,7 +125,7 @@ fn write_image<W: Write + Seek>(
     let gguf = Gguf::parse(file)?;
     let architecture = Architecture::read(&gguf)?;
     let layout = Layout::new(&gguf, &architecture, options.quant)?;
-    let text = Text::build(&gguf)?;
+    let text = Text::build(&gguf, architecture.config.vocabulary)?;
     let records: Vec<TensorRecord> = layout.tensors.iter().map(|placed| placed.record).collect();
     writer.section(SectionKind::Tensors, bytemuck::cast_slice(&records))?;
     writer.section(SectionKind::RopeFrequencies, bytemuck::cast_slice(&architecture.inverse_frequencies))?;

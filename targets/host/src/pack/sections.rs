@@ -20,12 +20,16 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Builds the text sections.
-    pub(super) fn build(gguf: &Gguf<'_>) -> Result<Self, PackError> {
+    /// Builds the text sections of a model whose embedding has this many rows.
+    pub(super) fn build(gguf: &Gguf<'_>, rows: u32) -> Result<Self, PackError> {
         let source = TokenizerSource::from_gguf(gguf)?;
         let bytes = build_tokenizer(&source)?;
         let aligned = AlignedBytes::new(&bytes);
         let tokenizer = Tokenizer::open(&aligned).map_err(|reason| PackError::Defect(reason.into()))?;
+        // A vocabulary may be padded, but every token needs its row.
+        if tokenizer.vocabulary() > rows {
+            return Err(PackError::Vocabulary { tokens: tokenizer.vocabulary(), rows });
+        }
         let mut notes = Vec::new();
         let template = template(gguf, &tokenizer, &mut notes)?;
         let stop = stop_tokens(gguf, &tokenizer, template.as_deref())?;
