@@ -13,3 +13,8 @@ pub mod models;
 pub mod npy;
 pub mod reference;
 pub mod session;
+
+/// The README's example, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
