@@ -73,13 +73,14 @@ pub struct Sampler {
 }
 
 /// What a token is chosen from.
-pub(crate) struct Choice<'a> {
+#[derive(Debug)]
+pub struct Choice<'a> {
     /// Logits, `[vocabulary]`.
-    pub(crate) logits: &'a [f32],
+    pub logits: &'a [f32],
     /// Tokens so far.
-    pub(crate) tokens: &'a [u32],
-    /// Scratch, `[vocabulary]`.
-    pub(crate) candidates: &'a mut [Candidate],
+    pub tokens: &'a [u32],
+    /// Scratch, `[vocabulary]`; tokens for which it has no room are not considered.
+    pub candidates: &'a mut [Candidate],
 }
 
 impl Sampler {
@@ -103,8 +104,10 @@ impl Sampler {
         (self.random.next_u32() >> 8) as f32 * (1.0 / (1u32 << 24) as f32)
     }
 
-    /// Chooses a token; `None` if a logit is not finite.
-    pub(crate) fn choose<K: Kernels>(&mut self, kernels: K, choice: Choice<'_>) -> Option<u32> {
+    /// Chooses a token; `None` if a logit is not finite, or there is none.
+    ///
+    /// [`Session::sample`](crate::Session::sample) does this with its own logits and tokens.
+    pub fn choose<K: Kernels>(&mut self, kernels: K, choice: Choice<'_>) -> Option<u32> {
         let most = kernels.enter(ArgMax { x: choice.logits })?;
         let greedy = self.sampling.temperature == 0.0;
         if greedy && self.sampling.repetition_penalty == 1.0 {
@@ -116,17 +119,16 @@ impl Sampler {
         }
         let kept = kernels.enter(Filter { candidates: &mut *candidates, sampling: self.sampling });
         let kept = &candidates[..kept.min(candidates.len())];
+        // The same additions in the same order give the total and, below, exceed every share of it; and only a token
+        // with a weight can make the sum exceed it. Whatever is rounded, no token without one is drawn.
         let total = kept.iter().fold(0.0, |sum, candidate| sum + candidate.logit);
-        let mut left = self.uniform() * total;
-        let mut chosen = kept.first()?.id;
-        for candidate in kept {
-            chosen = candidate.id;
-            left -= candidate.logit;
-            if left < 0.0 {
-                break;
-            }
-        }
-        Some(chosen)
+        let drawn = self.uniform() * total;
+        let mut sum = 0.0;
+        let mut passed = kept.iter().skip_while(|candidate| {
+            sum += candidate.logit;
+            sum <= drawn
+        });
+        passed.next().or(kept.first()).map(|candidate| candidate.id)
     }
 
     /// Fills the candidates with the logits, those of recent tokens penalised once each.
@@ -147,7 +149,9 @@ impl Sampler {
                 if let (Some(candidate), Some(&logit)) = (candidates.get_mut(id as usize), logits.get(id as usize))
                     && candidate.logit == logit
                 {
-                    candidate.logit = if logit > 0.0 { logit / penalty } else { logit * penalty };
+                    let penalised = if logit > 0.0 { logit / penalty } else { logit * penalty };
+                    // An extreme penalty must not make an infinity, whose distance to another one is no number.
+                    candidate.logit = penalised.clamp(f32::MIN, f32::MAX);
                 }
             }
         }
