@@ -214,7 +214,7 @@ fn values_beyond_a_scale_are_refused() {
         *model.tensor("blk.0.ffn_up.weight") = Tensor::f32("blk.0.ffn_up.weight", &[256, 256], &values);
         match model.try_pack(Quant::Q8) {
             Ok(_) => assert!(fits, "{value}"),
-            Err(PackError::NotFinite { name, row: 7 }) => assert!(!fits && name == "blk.0.ffn_up.weight", "{value}"),
+            Err(PackError::OutOfRange { name, row: 7 }) => assert!(!fits && name == "blk.0.ffn_up.weight", "{value}"),
             Err(error) => panic!("{value}: {error}"),
         }
     }

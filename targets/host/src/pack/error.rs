@@ -95,6 +95,14 @@ pub enum PackError {
         /// The row.
         row: usize,
     },
+    /// Values whose scale or minimum is beyond binary16, in a tensor that is quantised anew.
+    #[error("the tensor {name} has values in row {row} that are too large to be quantised")]
+    OutOfRange {
+        /// Its name.
+        name: String,
+        /// The row.
+        row: usize,
+    },
     /// The finished image does not open: a defect of the packer.
     #[error("the finished image does not open ({0}); please report this")]
     Defect(ImageError),

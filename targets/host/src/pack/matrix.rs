@@ -115,7 +115,12 @@ impl Matrix {
             let finite = |bits: &u16| bits & 0x7c00 != 0x7c00;
             let minima = matrix.minima.get(before..).unwrap_or_default();
             if !matrix.scales[before..].iter().chain(minima).all(finite) {
-                return Err(PackError::NotFinite { name: tensor.name.to_owned(), row });
+                let name = tensor.name.to_owned();
+                // What is quantised anew was finite until its scale was rounded to binary16.
+                return Err(match lossless {
+                    true => PackError::NotFinite { name, row },
+                    false => PackError::OutOfRange { name, row },
+                });
             }
         }
         matrix.relative_error = (!lossless).then(|| error.relative());
