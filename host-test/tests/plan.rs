@@ -324,6 +324,28 @@ fn shapes_that_kernels_lack_are_named() {
 }
 
 #[test]
+fn a_constant_that_cannot_be_says_why() {
+    // In a constant these are compile errors with the same words.
+    let message = |config: Config, limits: Limits| {
+        let panic = std::panic::catch_unwind(|| Plan::new(&config, &limits)).expect_err("no such plan");
+        *panic.downcast::<&str>().expect("words that are there at compile time")
+    };
+    let good = limits(64, 8, 1, CacheType::F16);
+    for (config, limits, words) in [
+        (Config { kv_heads: 3, ..TINY }, good, "query heads must be a multiple of KV heads"),
+        (Config { head_dim: 48, ..TINY }, good, "the head size must be a multiple of 32, at most 256"),
+        (Config { hidden: 100, ..TINY }, good, "the hidden size must be a multiple of 32"),
+        (Config { ffn: 100, ..TINY }, good, "the feed-forward size must be a multiple of 32"),
+        (Config { vocabulary: 0, ..TINY }, good, "the model's configuration is out of range"),
+        (TINY, Limits { context: 0, ..good }, "the context must be 1 to what the model was trained for"),
+        (TINY, Limits { batch: 65, ..good }, "the batch must be 1 to the context"),
+        (TINY, Limits { workers: 0, ..good }, "the workers must be 1 to 256"),
+    ] {
+        assert_eq!(message(config, limits), words);
+    }
+}
+
+#[test]
 fn pockets_arena_is_what_one_counts() {
     // A context of 2048, batches of 64, two workers. A block of 64 activations has 80 bytes.
     //

@@ -351,13 +351,29 @@ fn a_large_vocabulary_is_ranked_in_parts_but_rightly() {
 
 #[test]
 fn tokens_without_weight_are_never_drawn() {
-    // Sums of many weights are rounded; the last token must not inherit what is lost.
-    let mut logits: Vec<f32> = (0..20_000).map(|i| -((i % 97) as f32) / 9.0).collect();
-    for at in (0..20_000).filter(|i| i % 2 == 1 || *i > 19_000) {
-        logits[at] = -1000.0;
-    }
-    for id in counts(PLAIN, &logits, &[], 4000).into_keys() {
-        assert!(logits[id as usize] > -1000.0, "{id} has a probability of e^-1000");
+    // Weights of 0.6 ulp each, after one of 1: added up, each is rounded to a whole ulp, so the sum is larger than what
+    // taking them away from it again would take. The last token, whose weight is 0, must not inherit the rest.
+    let mut logits = vec![-16.4532; 20_000];
+    (logits[0], logits[19_999]) = (0.0, -1000.0);
+    let found = counts(PLAIN, &logits, &[], 8000);
+    assert!(found.len() > 1, "the small weights are drawn at times");
+    assert_eq!(found.get(&19_999), None, "a probability of e^-1000");
+}
+
+#[test]
+fn extreme_penalties_make_ties_and_no_infinities() {
+    let drawn = |sampling: Sampling, logits: &[f32], tokens: &[u32]| -> Vec<u32> {
+        counts(sampling, logits, tokens, 300).into_keys().collect()
+    };
+    for filter in
+        [PLAIN, Sampling { top_p: 0.9, ..PLAIN }, Sampling { min_p: 0.1, ..PLAIN }, Sampling { top_k: 3, ..PLAIN }]
+    {
+        // Divided by next to nothing both are as large as can be, so equally likely.
+        let smallest = Sampling { repetition_penalty: f32::from_bits(1), ..filter };
+        assert_eq!(drawn(smallest, &[1.0, 2.0, -1.0, 0.5], &[0, 1]), [0, 1], "{filter:?}");
+        // Multiplied by as much as can be all are as small as can be.
+        let largest = Sampling { repetition_penalty: f32::MAX, ..filter };
+        assert_eq!(drawn(largest, &[-2.0, -3.0, -4.0], &[0, 1, 2]), [0, 1, 2], "{filter:?}");
     }
 }
 
