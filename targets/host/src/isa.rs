@@ -7,6 +7,8 @@
 use std::fmt;
 
 use pocket_kernels::{Kernels, Lanes, Scalar};
+#[cfg(target_arch = "aarch64")]
+use pocket_kernels_aarch64::{Neon, NeonDot, NeonI8mm};
 #[cfg(target_arch = "x86_64")]
 use pocket_kernels_x86::{Avx2, Avx512Vnni};
 
@@ -21,6 +23,32 @@ pub enum Isa {
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
+    /// Neon, on every such machine.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// Neon with dot products.
+    #[cfg(target_arch = "aarch64")]
+    NeonDot,
+    /// Neon with int8 matrix products.
+    #[cfg(target_arch = "aarch64")]
+    NeonI8mm,
+}
+
+/// The token, if the operating system says that the processor has dot products.
+#[cfg(target_arch = "aarch64")]
+#[must_use]
+pub fn neon_dot() -> Option<NeonDot> {
+    // SAFETY: the operating system was asked.
+    std::arch::is_aarch64_feature_detected!("dotprod").then(|| unsafe { NeonDot::assume() })
+}
+
+/// The token, if the operating system says that the processor has dot products and int8 matrix products.
+#[cfg(target_arch = "aarch64")]
+#[must_use]
+pub fn neon_i8mm() -> Option<NeonI8mm> {
+    let both = std::arch::is_aarch64_feature_detected!("dotprod") && std::arch::is_aarch64_feature_detected!("i8mm");
+    // SAFETY: the operating system was asked.
+    both.then(|| unsafe { NeonI8mm::assume() })
 }
 
 /// Code that runs on kernels yet to be chosen.
@@ -47,6 +75,12 @@ impl Isa {
         Self::Avx2,
         #[cfg(target_arch = "x86_64")]
         Self::Avx512Vnni,
+        #[cfg(target_arch = "aarch64")]
+        Self::Neon,
+        #[cfg(target_arch = "aarch64")]
+        Self::NeonDot,
+        #[cfg(target_arch = "aarch64")]
+        Self::NeonI8mm,
     ];
 
     /// The name in reports and on the command line.
@@ -58,6 +92,12 @@ impl Isa {
             Self::Avx2 => Avx2::NAME,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => Avx512Vnni::NAME,
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => Neon::NAME,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot => NeonDot::NAME,
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonI8mm => NeonI8mm::NAME,
         }
     }
 
@@ -95,6 +135,12 @@ impl Isa {
             Self::Avx2 => Avx2::detect().map(|kernels| code.with(kernels)).ok_or(missing),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => Avx512Vnni::detect().map(|kernels| code.with(kernels)).ok_or(missing),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => Ok(code.with(Neon::new())),
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonDot => neon_dot().map(|kernels| code.with(kernels)).ok_or(missing),
+            #[cfg(target_arch = "aarch64")]
+            Self::NeonI8mm => neon_i8mm().map(|kernels| code.with(kernels)).ok_or(missing),
         }
     }
 }

@@ -16,3 +16,4 @@ pub mod pack;
 pub mod pool;
 pub mod quant;
 pub mod text;
+mod whole_file;

@@ -4,28 +4,15 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
+
+use crate::whole_file;
 
 /// Writes a file by way of a temporary one beside it: it is whole or as it was before.
 pub(super) fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>) -> Result<()> {
     let shown = path.display();
-    if path.exists() && !path.is_file() {
-        bail!("{shown} is no regular file; choose another name for the output");
-    }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".pocket-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As readable as any new file: the system takes away what the user's mask says.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).with_context(|| format!("{shown} cannot be written"))?;
+    let mut file = whole_file::beside(path).with_context(|| format!("{shown} cannot be written"))?;
     let mut out = BufWriter::new(file.as_file_mut());
     write(&mut out)?;
     out.flush().with_context(|| format!("{shown} cannot be written"))?;

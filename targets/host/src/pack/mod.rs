@@ -24,6 +24,7 @@ use pocket_runtime::{Image, ImageError};
 use serde::Serialize;
 
 use crate::gguf::Gguf;
+use crate::whole_file;
 use architecture::Architecture;
 use layout::Layout;
 use sections::{Provenance, Text};
@@ -96,21 +97,15 @@ pub fn pack_file(
         return Err(PackError::SameFile { path: output.to_owned() });
     }
     let file = std::fs::read(input).map_err(failed(input))?;
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut name = output.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    let temporary = tempfile::Builder::new().prefix(&name).tempfile_in(folder).map_err(failed(folder))?;
+    let temporary = whole_file::beside(output).map_err(failed(output))?;
     let out = BufWriter::with_capacity(1 << 20, temporary);
     let source = input.file_name().unwrap_or_default().to_string_lossy();
     let writer = Writer::new(out, output.to_owned(), SectionKind::ALL.len())?;
     let (report, out) = write_image(&file, &source, options, writer, progress)?;
     let temporary = out.into_inner().map_err(|error| failed(output)(error.into_error()))?;
     check(temporary.as_file(), output)?;
-    let done = temporary.persist(output).map_err(|error| failed(output)(error.error))?;
-    make_readable(&done).map_err(failed(output))?;
+    temporary.as_file().sync_all().map_err(failed(output))?;
+    temporary.persist(output).map_err(|error| failed(output)(error.error))?;
     Ok(report)
 }
 
@@ -157,14 +152,4 @@ fn check(file: &File, path: &Path) -> Result<(), PackError> {
         Ok(_) | Err(ImageError::Missing { .. }) => Ok(()),
         Err(error) => Err(PackError::Defect(error)),
     }
-}
-
-/// Temporary files are private; an image is as readable as any new file.
-fn make_readable(file: &File) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    }
-    file.sync_all()
 }
