@@ -34,6 +34,16 @@ macro_rules! for_each_isa {
                 $run!(lanes);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        {
+            $run!(pocket_kernels_aarch64::Neon::new());
+            if let Some(lanes) = pocket_pack::isa::neon_dot() {
+                $run!(lanes);
+            }
+            if let Some(lanes) = pocket_pack::isa::neon_i8mm() {
+                $run!(lanes);
+            }
+        }
     };
 }
 pub(crate) use for_each_isa;

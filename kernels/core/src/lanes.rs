@@ -5,6 +5,7 @@
 //! four or sixteen registers: no operation here looks across lanes except the two exact integer reductions.
 
 use crate::matmul::Matmul;
+use crate::tile;
 
 /// Number of lanes of the machine, on every chip.
 pub const WIDTH: usize = 16;
@@ -118,6 +119,18 @@ pub unsafe trait Lanes: Copy + Send + Sync + 'static {
     /// Adds to each lane the dot product of its four bytes, each increased by [`BYTES_BIAS`](Self::BYTES_BIAS), with
     /// the four activations of `q`, which lie in −127..=127.
     fn dot_bytes(self, acc: Self::I, bytes: Self::Bytes, q: &[i8; 4]) -> Self::I;
+
+    /// Exact dot products of all chunks of a tile of 4-bit codes with `N` columns, `N ≤ COLUMNS`. Provided; overridden
+    /// where one instruction multiplies more than one column.
+    #[inline(always)]
+    fn dot_code_chunks<const N: usize>(self, chunks: &[[u8; 64]], q: [&[i8]; N]) -> [Self::I; N] {
+        tile::dot_code_chunks(self, chunks, q)
+    }
+    /// As [`dot_code_chunks`](Self::dot_code_chunks), of bytes, each increased by [`BYTES_BIAS`](Self::BYTES_BIAS).
+    #[inline(always)]
+    fn dot_byte_chunks<const N: usize>(self, chunks: &[[u8; 64]], q: [&[i8]; N]) -> [Self::I; N] {
+        tile::dot_byte_chunks(self, chunks, q)
+    }
 }
 
 /// The kernels a chip may do in its own way. The defaults are the generic kernels; the bits must not change.

@@ -92,7 +92,7 @@ pub trait Tile: Pod {
 
 /// Dot products of 4-bit chunks, four chunks (32 columns) at a time so that 16-bit sums cannot overflow.
 #[inline(always)]
-fn dot_nibbles<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]], q: [&[i8]; N]) -> [L::I; N] {
+pub(crate) fn dot_code_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]], q: [&[i8]; N]) -> [L::I; N] {
     let q = q.map(|q| q.as_chunks::<4>().0.as_chunks::<8>().0);
     let mut acc = [l.splat_i(0); N];
     for (half, chunks) in codes.as_chunks::<4>().0.iter().enumerate() {
@@ -106,6 +106,20 @@ fn dot_nibbles<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]], q: [&[i8]; N]
         }
         for n in 0..N {
             acc[n] = l.add_sums(acc[n], sums[n]);
+        }
+    }
+    acc
+}
+
+/// Dot products of chunks of bytes, each increased by the bias.
+#[inline(always)]
+pub(crate) fn dot_byte_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]], q: [&[i8]; N]) -> [L::I; N] {
+    let q = q.map(|q| q.as_chunks::<4>().0);
+    let mut acc = [l.splat_i(0); N];
+    for (c, chunk) in codes.iter().enumerate() {
+        let bytes = l.bytes(chunk);
+        for n in 0..N {
+            acc[n] = l.dot_bytes(acc[n], bytes, &q[n][c]);
         }
     }
     acc
@@ -143,7 +157,7 @@ macro_rules! w4 {
             }
             #[inline(always)]
             fn dot<L: Lanes, const N: usize>(&self, l: L, x: &[&Self::Block; N]) -> [L::I; N] {
-                dot_nibbles(l, &self.codes, x.map(|x| x.q.as_slice()))
+                l.dot_code_chunks(&self.codes, x.map(|x| x.q.as_slice()))
             }
             #[inline(always)]
             fn code(&self, lane: usize, column: usize) -> i32 {
@@ -174,7 +188,7 @@ macro_rules! w4 {
             }
             #[inline(always)]
             fn dot<L: Lanes, const N: usize>(&self, l: L, x: &[&Self::Block; N]) -> [L::I; N] {
-                let mut acc = dot_nibbles(l, &self.codes, x.map(|x| x.q.as_slice()));
+                let mut acc = l.dot_code_chunks(&self.codes, x.map(|x| x.q.as_slice()));
                 for n in 0..N {
                     acc[n] = l.sub_i(acc[n], l.splat_i(8 * x[n].sum));
                 }
@@ -215,13 +229,10 @@ impl Tile for TileQ8 {
     }
     #[inline(always)]
     fn dot<L: Lanes, const N: usize>(&self, l: L, x: &[&Self::Block; N]) -> [L::I; N] {
-        let q = x.map(|x| x.q.as_chunks::<4>().0);
-        let mut acc: [L::I; N] =
-            core::array::from_fn(|n| l.splat_i(L::BYTES_BIAS.wrapping_mul(x[n].sum).wrapping_neg()));
-        for (c, chunk) in self.codes.iter().enumerate() {
-            let bytes = l.bytes(chunk);
+        let mut acc = l.dot_byte_chunks(&self.codes, x.map(|x| x.q.as_slice()));
+        if L::BYTES_BIAS != 0 {
             for n in 0..N {
-                acc[n] = l.dot_bytes(acc[n], bytes, &q[n][c]);
+                acc[n] = l.sub_i(acc[n], l.splat_i(L::BYTES_BIAS * x[n].sum));
             }
         }
         acc
