@@ -1,0 +1,163 @@
+//! Replies.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::Ordering;
+
+use pocket_runtime::generate::{Ending, Reply, Until};
+use pocket_runtime::text::StopStrings;
+
+use crate::image::{POCKET_NO_TOKEN, POCKET_STOPS_MAX};
+use crate::pointer::{Out, read, slice, text};
+use crate::session::{Entered, Inner, PocketSession};
+use crate::status::{Checked, Fault, POCKET_ERROR_TOO_MANY_STOPS, PocketStatus, status};
+
+/// The longest stop string, in bytes.
+pub const POCKET_STOP_BYTES_MAX: usize = 252;
+
+/// The model ended the reply, with a stop token, which is neither shown nor appended.
+pub const POCKET_ENDED_BY_STOP_TOKEN: u32 = 1;
+/// A stop string ended it; neither it nor what follows is shown. The session holds some of its tokens: to go on as if the
+/// reply had ended with what was shown, rewind to where it began and append that text.
+pub const POCKET_ENDED_BY_STOP_STRING: u32 = 2;
+/// It has as many tokens as it may.
+pub const POCKET_ENDED_BY_TOKENS: u32 = 3;
+/// The session has no room for another token.
+pub const POCKET_ENDED_BY_CONTEXT: u32 = 4;
+/// The callback or `pocket_cancel` ended it.
+pub const POCKET_ENDED_BY_CANCEL: u32 = 5;
+
+/// Text of a stop string.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PocketText {
+    /// UTF-8, which need not be terminated.
+    pub bytes: *const c_char,
+    /// Bytes of it.
+    pub length: usize,
+}
+
+/// What may end a reply.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PocketUntil {
+    /// The most tokens that it may have.
+    pub tokens: usize,
+    /// Tokens that end it; null for those that `pocket_image_stop_tokens` gives.
+    pub stop_tokens: *const u32,
+    /// How many.
+    pub stop_token_count: usize,
+    /// Strings that end it.
+    pub stop_strings: *const PocketText,
+    /// How many.
+    pub stop_string_count: usize,
+}
+
+/// Takes a piece of a reply: whole characters of UTF-8, not terminated, valid during the call. Gives 0 to go on, and
+/// anything else to end the reply before its next token, after which it is not called again.
+pub type PocketTextFn = Option<unsafe extern "C" fn(context: *mut c_void, text: *const c_char, length: usize) -> c_int>;
+
+/// A reply that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PocketReply {
+    /// Tokens appended to the session.
+    pub tokens: usize,
+    /// `POCKET_ENDED_BY_*`.
+    pub ending: u32,
+    /// The stop token that ended it, or `POCKET_NO_TOKEN`.
+    pub stop_token: u32,
+}
+
+impl From<Reply> for PocketReply {
+    fn from(Reply { tokens, ending }: Reply) -> Self {
+        let (ending, stop_token) = match ending {
+            Ending::StopToken(id) => (POCKET_ENDED_BY_STOP_TOKEN, id),
+            Ending::StopString => (POCKET_ENDED_BY_STOP_STRING, POCKET_NO_TOKEN),
+            Ending::Tokens => (POCKET_ENDED_BY_TOKENS, POCKET_NO_TOKEN),
+            Ending::ContextFull => (POCKET_ENDED_BY_CONTEXT, POCKET_NO_TOKEN),
+            _ => (POCKET_ENDED_BY_CANCEL, POCKET_NO_TOKEN),
+        };
+        Self { tokens, ending, stop_token }
+    }
+}
+
+/// Stop strings that have been read.
+struct Stops<'a> {
+    strings: [&'a str; POCKET_STOPS_MAX],
+    count: usize,
+}
+
+impl<'a> Stops<'a> {
+    /// Reads stop strings.
+    ///
+    /// # Safety
+    /// The header's contract, for `'a`.
+    unsafe fn read(strings: *const PocketText, count: usize) -> Checked<Self> {
+        // SAFETY: passed on to the caller.
+        let given = unsafe { slice(strings, count) }?;
+        let mut stops = Self { strings: [""; POCKET_STOPS_MAX], count };
+        if count > POCKET_STOPS_MAX {
+            return Err(Fault(POCKET_ERROR_TOO_MANY_STOPS));
+        }
+        for (stop, &PocketText { bytes, length }) in stops.strings.iter_mut().zip(given) {
+            // SAFETY: passed on to the caller.
+            *stop = unsafe { text(bytes, length) }?;
+        }
+        Ok(stops)
+    }
+}
+
+/// Generates a reply to the tokens that the session holds, with the session's sampler, and gives its text to `show`
+/// (null: to nobody) as it comes. Control tokens are appended but not shown. Every token that is shown is appended, so a
+/// chat goes on with `pocket_prefill_chat`. `reply` may be null.
+///
+/// For tokens instead of text, call `pocket_sample` and `pocket_decode` in turn.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pocket_generate(
+    session: *mut PocketSession,
+    until: *const PocketUntil,
+    show: PocketTextFn,
+    show_context: *mut c_void,
+    reply: *mut PocketReply,
+) -> PocketStatus {
+    status(|| {
+        // SAFETY: the header's contract.
+        let (mut entered, until, out) = unsafe { (Entered::new(session)?, read(until)?, Out::optional(reply)?) };
+        // SAFETY: the header's contract.
+        let stops = unsafe { Stops::read(until.stop_strings, until.stop_string_count) }?;
+        let own_stops = match until.stop_tokens.is_null() {
+            true => None,
+            // SAFETY: the header's contract.
+            false => Some(unsafe { slice(until.stop_tokens, until.stop_token_count) }?),
+        };
+        let mut held = [0; POCKET_STOP_BYTES_MAX + 4];
+        let strings = stops.strings.get(..stops.count).unwrap_or_default();
+        let mut stop_strings = StopStrings::new(strings, &mut held)?;
+
+        let cancel = entered.cancel();
+        let mut ended = false;
+        let mut emit = |piece: &str| {
+            let Some(show) = show.filter(|_| !ended) else { return };
+            // SAFETY: the caller's function, called as the header says.
+            ended = unsafe { show(show_context, piece.as_ptr().cast(), piece.len()) } != 0;
+            if ended {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        };
+        let Inner { session, opened, sampler, .. } = &mut *entered;
+        let tokenizer = opened.tokenizer()?;
+        let until = Until {
+            stop_tokens: own_stops.unwrap_or(opened.stop_tokens()),
+            stop_strings: &mut stop_strings,
+            tokens: until.tokens,
+            cancel,
+        };
+        let generated = session.steps().generate(&tokenizer, sampler, until, &mut emit);
+        if ended || matches!(generated, Ok(Reply { ending: Ending::Cancelled, .. })) {
+            cancel.store(false, Ordering::Relaxed);
+        }
+        let generated = generated?;
+        out.inspect(|out| out.set(generated.into()));
+        Ok(())
+    })
+}

@@ -1,0 +1,141 @@
+//! The choice of kernels: by name or the best there are, once for each session.
+
+use core::ffi::{CStr, c_char, c_void};
+
+use pocket_kernels::Scalar;
+#[cfg(target_arch = "x86_64")]
+use pocket_kernels_x86::{Avx2, Avx512Vnni};
+use pocket_runtime::{Image, Plan, Session};
+
+use crate::status::{Checked, Fault, POCKET_ERROR_KERNELS, POCKET_ERROR_VALUE};
+use crate::steps::{ChosenSession, Steps};
+use crate::workers::{CallersWorkers, PocketRunFn};
+
+/// The fastest that this machine has and this library knows.
+pub const POCKET_KERNELS_BEST: u32 = 0;
+/// No vectors: the definition, everywhere, and slow.
+pub const POCKET_KERNELS_SCALAR: u32 = 1;
+/// x86-64: AVX2 with FMA and F16C.
+pub const POCKET_KERNELS_AVX2: u32 = 2;
+/// x86-64: AVX-512 (F, BW, VL) with VNNI.
+pub const POCKET_KERNELS_AVX512VNNI: u32 = 3;
+/// AArch64: what every such processor has.
+pub const POCKET_KERNELS_NEON: u32 = 4;
+/// AArch64: dot products (dotprod).
+pub const POCKET_KERNELS_NEON_DOT: u32 = 5;
+/// AArch64: dot products and 8-bit matrix products (dotprod, i8mm).
+pub const POCKET_KERNELS_NEON_I8MM: u32 = 6;
+
+/// What a session computes with. All zeros: the best kernels, on the calling thread alone.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PocketMachine {
+    /// `POCKET_KERNELS_BEST` or the number of others. The bits of the results do not depend on it.
+    pub kernels: u32,
+    /// Not 0: the caller promises that the processor has the instructions of `kernels`, and that whoever switches
+    /// contexts saves their registers. Nothing is asked then. For firmware that knows its chip.
+    pub promised: u32,
+    /// AArch64: `getauxval(AT_HWCAP)`, for which this library has nobody to ask; 0 means what every processor has.
+    /// Elsewhere without effect: x86-64 is asked by CPUID and XCR0.
+    pub hwcap: u64,
+    /// AArch64: `getauxval(AT_HWCAP2)`.
+    pub hwcap2: u64,
+    /// How many calls of a job `run` makes; 0 and 1 are the calling thread alone.
+    pub workers: usize,
+    /// Shares jobs among workers; null with more than one worker is an error.
+    pub run: PocketRunFn,
+    /// Handed to `run`.
+    pub run_context: *mut c_void,
+}
+
+impl PocketMachine {
+    /// The best kernels, on the calling thread alone.
+    pub(crate) const BEST: Self = Self {
+        kernels: POCKET_KERNELS_BEST,
+        promised: 0,
+        hwcap: 0,
+        hwcap2: 0,
+        workers: 1,
+        run: None,
+        run_context: core::ptr::null_mut(),
+    };
+}
+
+/// Defines [`AnySession`] and how its kernels are proved, from a list that has the fastest first.
+macro_rules! sessions {
+    ($( $(#[$cfg:meta])? $isa:ident = $number:ident, $name:literal, $proof:expr; )+) => {
+        /// A session on kernels that were chosen at run time.
+        pub(crate) enum AnySession {
+            $( $(#[$cfg])? $isa(ChosenSession<$isa>), )+
+        }
+
+        impl AnySession {
+            /// Makes a session on the kernels that `machine` asks for.
+            pub(crate) fn new(
+                machine: &PocketMachine,
+                (image, plan): (&Image<'static>, &Plan),
+                arena: &'static mut [u8],
+                workers: &'static CallersWorkers,
+            ) -> Checked<Self> {
+                let best = machine.kernels == POCKET_KERNELS_BEST;
+                if machine.kernels > POCKET_KERNELS_NEON_I8MM || (best && machine.promised != 0) {
+                    return Err(Fault(POCKET_ERROR_VALUE));
+                }
+                $(
+                    $(#[$cfg])?
+                    if best || machine.kernels == $number {
+                        let proof: fn(&PocketMachine) -> Option<$isa> = $proof;
+                        if let Some(kernels) = proof(machine) {
+                            return Ok(Self::$isa(Session::new(image, plan, arena, kernels, workers)?));
+                        }
+                    }
+                )+
+                Err(Fault(POCKET_ERROR_KERNELS))
+            }
+
+            /// The number of its kernels.
+            pub(crate) const fn kernels(&self) -> u32 {
+                match self {
+                    $( $(#[$cfg])? Self::$isa(_) => $number, )+
+                }
+            }
+
+            /// The session, whatever its kernels.
+            pub(crate) fn steps(&mut self) -> &mut dyn Steps {
+                match self {
+                    $( $(#[$cfg])? Self::$isa(session) => session, )+
+                }
+            }
+        }
+
+        /// The name of kernels, if this library has them.
+        fn name(kernels: u32) -> Option<&'static CStr> {
+            match kernels {
+                $( $(#[$cfg])? $number => Some($name), )+
+                _ => None,
+            }
+        }
+    };
+}
+
+sessions! {
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni = POCKET_KERNELS_AVX512VNNI, c"avx512vnni", |machine| match machine.promised {
+        0 => Avx512Vnni::detect(),
+        // SAFETY: the caller's promise.
+        _ => Some(unsafe { Avx512Vnni::assume() }),
+    };
+    #[cfg(target_arch = "x86_64")]
+    Avx2 = POCKET_KERNELS_AVX2, c"avx2", |machine| match machine.promised {
+        0 => Avx2::detect(),
+        // SAFETY: the caller's promise.
+        _ => Some(unsafe { Avx2::assume() }),
+    };
+    Scalar = POCKET_KERNELS_SCALAR, c"scalar", |_| Some(Scalar);
+}
+
+/// The name of kernels, for logs and command lines; the empty string for those that this library does not have.
+#[unsafe(no_mangle)]
+pub extern "C" fn pocket_kernels_name(kernels: u32) -> *const c_char {
+    name(kernels).unwrap_or_default().as_ptr()
+}

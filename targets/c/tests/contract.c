@@ -1,0 +1,537 @@
+/*
+ * What pocket.h promises beside the bits: errors for every kind of misuse, results that are left alone, callbacks,
+ * cancelling, stop strings, chats, samplers.
+ *
+ *     contract TINY [CHAT]     (TINY: an image without a chat template; CHAT: one with)
+ *
+ * `ci/c` runs it under valgrind, with the tiny image, and natively with both.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pocket.h"
+
+static int checks;
+
+#define EXPECT(condition)                                                                     \
+    do {                                                                                      \
+        checks++;                                                                             \
+        if (!(condition)) {                                                                   \
+            fprintf(stderr, "contract: %s:%d: %s\n", __FILE__, __LINE__, #condition);         \
+            exit(1);                                                                          \
+        }                                                                                     \
+    } while (0)
+
+/* The call gives this status. */
+#define GIVES(status, call)                                                                                   \
+    do {                                                                                                      \
+        pocket_status given = (call);                                                                         \
+        checks++;                                                                                             \
+        if (given != (status)) {                                                                              \
+            fprintf(stderr, "contract: %s:%d: %s gives %u (%s), not %s\n", __FILE__, __LINE__, #call,         \
+                    (unsigned)given, pocket_error_text(given), #status);                                      \
+            exit(1);                                                                                          \
+        }                                                                                                     \
+    } while (0)
+
+/* Memory at a multiple of 64 whose end valgrind guards. */
+static void *aligned(size_t bytes) {
+    void *memory = NULL;
+    EXPECT(posix_memalign(&memory, 64, bytes ? bytes : 1) == 0);
+    return memory;
+}
+
+static unsigned char *load(const char *path, size_t *length) {
+    FILE *file = fopen(path, "rb");
+    EXPECT(file != NULL && fseek(file, 0, SEEK_END) == 0);
+    *length = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *bytes = (unsigned char *)aligned(*length);
+    EXPECT(fread(bytes, 1, *length, file) == *length);
+    fclose(file);
+    return bytes;
+}
+
+/* What is on the stack where an image or session is expected. */
+static uint64_t garbage[1024];
+
+static void images(unsigned char *bytes, size_t length) {
+    pocket_image image, copy;
+    GIVES(POCKET_OK, pocket_image_open(bytes, length, &image));
+    GIVES(POCKET_OK, pocket_image_verify(&image));
+    memcpy(&copy, &image, sizeof image);
+    pocket_facts facts;
+    GIVES(POCKET_OK, pocket_image_facts(&copy, &facts));
+    EXPECT(facts.image_bytes == length && facts.vocabulary == 1024 && facts.layers == 3 && facts.hidden == 128);
+    EXPECT(facts.heads == 4 && facts.kv_heads == 2 && facts.head_dim == 32 && facts.feed_forward == 192);
+    EXPECT(facts.tokenizer_tokens == 1024);
+
+    /* Null, misaligned, absurd. */
+    GIVES(POCKET_ERROR_NULL, pocket_image_open(NULL, length, &image));
+    GIVES(POCKET_ERROR_NULL, pocket_image_open(bytes, length, NULL));
+    GIVES(POCKET_ERROR_LENGTH, pocket_image_open(bytes, SIZE_MAX, &image));
+    GIVES(POCKET_ERROR_MISALIGNED, pocket_image_open(bytes, length, (pocket_image *)((char *)garbage + 4)));
+    GIVES(POCKET_ERROR_NULL, pocket_image_facts(&copy, NULL));
+    GIVES(POCKET_ERROR_NULL, pocket_image_facts(NULL, &facts));
+    GIVES(POCKET_ERROR_MISALIGNED, pocket_image_facts(&copy, (pocket_facts *)((char *)garbage + 1)));
+    GIVES(POCKET_ERROR_NOT_OPEN, pocket_image_facts((const pocket_image *)garbage, &facts));
+
+    /* An image that failed to open is not open, whatever it was before. */
+    GIVES(POCKET_ERROR_IMAGE_TRUNCATED, pocket_image_open(bytes, 0, &image));
+    GIVES(POCKET_ERROR_NOT_OPEN, pocket_image_verify(&image));
+
+    /* Cut at every length of the small parts and at some of the large ones, in memory that ends there. */
+    for (size_t cut = 0; cut < length; cut += cut < 1024 ? 61 : 9973) {
+        unsigned char *part = (unsigned char *)aligned(cut);
+        memcpy(part, bytes, cut);
+        GIVES(POCKET_ERROR_IMAGE_TRUNCATED, pocket_image_open(part, cut, &image));
+        free(part);
+    }
+    unsigned char *other = (unsigned char *)aligned(length + 64);
+    memcpy(other + 8, bytes, length);
+    GIVES(POCKET_ERROR_IMAGE_MISALIGNED, pocket_image_open(other + 8, length, &image));
+    memcpy(other, bytes, length);
+    other[0] ^= 1;
+    GIVES(POCKET_ERROR_IMAGE_MAGIC, pocket_image_open(other, length, &image));
+    other[0] ^= 1;
+    /* One flipped bit anywhere is found, at once or by verifying, unless it is in padding. */
+    int found = 0, flips = 0;
+    for (size_t at = 8; at < length; at += length / 97) {
+        other[at] ^= 0x10;
+        pocket_status status = pocket_image_open(other, length, &image);
+        if (status == POCKET_OK) status = pocket_image_verify(&image);
+        found += status != POCKET_OK;
+        flips++;
+        other[at] ^= 0x10;
+    }
+    EXPECT(found >= flips - 2);
+    free(other);
+}
+
+static int collect(void *context, const char *text, size_t length) {
+    char *all = (char *)context;
+    size_t used = strlen(all);
+    EXPECT(length > 0 && used + length < 4096);
+    memcpy(all + used, text, length);
+    all[used + length] = '\0';
+    return 0;
+}
+
+static int calls;
+
+static int stop_at_third(void *context, const char *text, size_t length) {
+    (void)context, (void)text, (void)length;
+    calls++;
+    EXPECT(calls <= 3);
+    return calls == 3;
+}
+
+static int call_back(void *context, const char *text, size_t length) {
+    (void)text, (void)length;
+    pocket_session *session = (pocket_session *)context;
+    size_t room;
+    const uint32_t *tokens;
+    GIVES(POCKET_ERROR_BUSY, pocket_room(session, &room));
+    GIVES(POCKET_ERROR_BUSY, pocket_decode(session, 1));
+    GIVES(POCKET_ERROR_BUSY, pocket_tokens(session, &tokens, &room));
+    GIVES(POCKET_OK, pocket_cancel(session));
+    return 0;
+}
+
+static void run_alone(void *context, size_t count, pocket_job_fn job, void *job_context) {
+    (void)context;
+    while (count-- > 0) job(job_context, count);
+}
+
+static void limits_and_arenas(const pocket_image *image, const unsigned char *bytes) {
+    pocket_limits limits = pocket_limits_new(64);
+    EXPECT(limits.context == 64 && limits.batch == 64 && limits.workers == 1 && limits.chat_bytes == 256);
+    pocket_plan plan;
+    GIVES(POCKET_OK, pocket_plan_session(image, &limits, &plan));
+    EXPECT(plan.peak_bytes == plan.arena_bytes + plan.image_bytes && plan.arena_bytes % 64 == 0);
+    pocket_session *session = NULL;
+    unsigned char *arena = (unsigned char *)aligned(plan.arena_bytes + 64);
+
+    pocket_limits bad = limits;
+    bad.context = 0;
+    GIVES(POCKET_ERROR_PLAN_CONTEXT, pocket_plan_session(image, &bad, &plan));
+    bad.context = UINT32_MAX;
+    GIVES(POCKET_ERROR_PLAN_CONTEXT, pocket_plan_session(image, &bad, &plan));
+    bad = limits, bad.batch = 65;
+    GIVES(POCKET_ERROR_PLAN_BATCH, pocket_plan_session(image, &bad, &plan));
+    bad = limits, bad.workers = 257;
+    GIVES(POCKET_ERROR_PLAN_WORKERS, pocket_plan_session(image, &bad, &plan));
+    bad = limits, bad.cache = 2;
+    GIVES(POCKET_ERROR_VALUE, pocket_plan_session(image, &bad, &plan));
+    GIVES(POCKET_ERROR_VALUE, pocket_session_new(image, &bad, NULL, arena, plan.arena_bytes, &session));
+    GIVES(POCKET_ERROR_NULL, pocket_plan_session(image, NULL, &plan));
+    GIVES(POCKET_ERROR_NULL, pocket_plan_session(image, &limits, NULL));
+
+    GIVES(POCKET_ERROR_ARENA_TOO_SMALL, pocket_session_new(image, &limits, NULL, arena, plan.arena_bytes - 1, &session));
+    GIVES(POCKET_ERROR_ARENA_TOO_SMALL, pocket_session_new(image, &limits, NULL, arena, 0, &session));
+    GIVES(POCKET_ERROR_ARENA_MISALIGNED, pocket_session_new(image, &limits, NULL, arena + 8, plan.arena_bytes, &session));
+    GIVES(POCKET_ERROR_NULL, pocket_session_new(image, &limits, NULL, NULL, plan.arena_bytes, &session));
+    GIVES(POCKET_ERROR_NULL, pocket_session_new(image, &limits, NULL, arena, plan.arena_bytes, NULL));
+    GIVES(POCKET_ERROR_NOT_OPEN,
+          pocket_session_new((const pocket_image *)garbage, &limits, NULL, arena, plan.arena_bytes, &session));
+    GIVES(POCKET_ERROR_OVERLAP, pocket_session_new(image, &limits, NULL, (void *)bytes, plan.arena_bytes, &session));
+    EXPECT(session == NULL);
+
+    pocket_machine machine;
+    memset(&machine, 0, sizeof machine);
+    machine.kernels = 99;
+    GIVES(POCKET_ERROR_VALUE, pocket_session_new(image, &limits, &machine, arena, plan.arena_bytes, &session));
+    machine.kernels = POCKET_KERNELS_BEST, machine.promised = 1;
+    GIVES(POCKET_ERROR_VALUE, pocket_session_new(image, &limits, &machine, arena, plan.arena_bytes, &session));
+    machine.promised = 0;
+#ifdef __x86_64__
+    machine.kernels = POCKET_KERNELS_NEON;
+#else
+    machine.kernels = POCKET_KERNELS_AVX2;
+#endif
+    GIVES(POCKET_ERROR_KERNELS, pocket_session_new(image, &limits, &machine, arena, plan.arena_bytes, &session));
+    machine.kernels = POCKET_KERNELS_SCALAR, machine.workers = 2;
+    GIVES(POCKET_ERROR_NULL, pocket_session_new(image, &limits, &machine, arena, plan.arena_bytes, &session));
+    machine.run = run_alone;
+    GIVES(POCKET_ERROR_TOO_MANY_WORKERS, pocket_session_new(image, &limits, &machine, arena, plan.arena_bytes, &session));
+    EXPECT(session == NULL);
+    GIVES(POCKET_ERROR_NULL, pocket_decode(session, 1));
+    GIVES(POCKET_ERROR_NOT_OPEN, pocket_decode((pocket_session *)garbage, 1));
+    GIVES(POCKET_ERROR_MISALIGNED, pocket_decode((pocket_session *)((char *)garbage + 1), 1));
+
+    /* A session is where it was made and nowhere else. */
+    GIVES(POCKET_OK, pocket_session_new(image, &limits, NULL, arena, plan.arena_bytes, &session));
+    EXPECT((unsigned char *)session == arena);
+    GIVES(POCKET_OK, pocket_decode(session, 1));
+    memmove(arena + 64, arena, plan.arena_bytes);
+    GIVES(POCKET_ERROR_NOT_OPEN, pocket_decode((pocket_session *)(arena + 64), 1));
+    free(arena);
+}
+
+static void steps(const pocket_image *image, pocket_session *session, size_t context) {
+    const float *logits;
+    const uint32_t *tokens;
+    uint32_t token;
+    size_t count;
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_logits(session, &logits, &count));
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_sample(session, &token));
+    GIVES(POCKET_ERROR_EMPTY, pocket_prefill(session, NULL, 0));
+    GIVES(POCKET_ERROR_NULL, pocket_prefill(session, NULL, 1));
+    GIVES(POCKET_ERROR_LENGTH, pocket_prefill(session, (const uint32_t *)garbage, SIZE_MAX / 4));
+    GIVES(POCKET_ERROR_UNKNOWN_TOKEN, pocket_decode(session, 1024));
+    uint32_t many[512];
+    for (size_t i = 0; i < 512; i++) many[i] = (uint32_t)(7 * i % 1024);
+    GIVES(POCKET_ERROR_CONTEXT_FULL, pocket_prefill(session, many, context + 1));
+    GIVES(POCKET_OK, pocket_room(session, &count));
+    EXPECT(count == context);
+    GIVES(POCKET_OK, pocket_prefill(session, many, context));
+    GIVES(POCKET_ERROR_CONTEXT_FULL, pocket_decode(session, 1));
+    GIVES(POCKET_OK, pocket_tokens(session, &tokens, &count));
+    EXPECT(count == context && memcmp(tokens, many, count * sizeof *many) == 0);
+    GIVES(POCKET_ERROR_REWIND_BEYOND, pocket_rewind(session, context + 1));
+    GIVES(POCKET_OK, pocket_rewind(session, 10));
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_logits(session, &logits, &count));
+    GIVES(POCKET_OK, pocket_decode(session, many[10]));
+    GIVES(POCKET_OK, pocket_logits(session, &logits, &count));
+    EXPECT(count == 1024);
+    GIVES(POCKET_OK, pocket_sample(session, &token));
+    for (size_t i = 0; i < count; i++) EXPECT(logits[i] <= logits[token]);
+    GIVES(POCKET_ERROR_NULL, pocket_sample(session, NULL));
+
+    /* Settings and seeds. */
+    pocket_sampling sampling;
+    GIVES(POCKET_OK, pocket_image_sampling(image, &sampling));
+    sampling.temperature = -1;
+    GIVES(POCKET_ERROR_SAMPLING, pocket_session_sampling(session, &sampling, 1));
+    sampling.temperature = 2, sampling.top_k = 0, sampling.top_p = 1, sampling.min_p = 0;
+    uint32_t first[16], second[16];
+    int same_seed = 1, other_seed = 1;
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        GIVES(POCKET_OK, pocket_session_sampling(session, &sampling, seed == 2 ? 99 : 5));
+        for (size_t i = 0; i < 16; i++) GIVES(POCKET_OK, pocket_sample(session, &second[i]));
+        if (seed == 0) memcpy(first, second, sizeof first);
+        if (seed == 1) same_seed = memcmp(first, second, sizeof first) == 0;
+        if (seed == 2) other_seed = memcmp(first, second, sizeof first) == 0;
+    }
+    EXPECT(same_seed && !other_seed);
+    GIVES(POCKET_OK, pocket_session_sampling(session, NULL, 0));
+    sampling.temperature = 0;
+    GIVES(POCKET_OK, pocket_session_sampling(session, &sampling, 0));
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_sample(session, &token));
+}
+
+static void text(const pocket_image *image, pocket_session *session, size_t context) {
+    const char *words = "the fox and the <|im_end|>";
+    size_t length = strlen(words), count = 0, bytes = 0;
+    uint32_t tokens[64], scratch[64 * 5], control;
+    EXPECT(pocket_encode_scratch(64) == sizeof scratch / sizeof *scratch);
+    GIVES(POCKET_OK, pocket_encode(image, words, length, POCKET_SPECIAL_RECOGNISE, scratch, 320, tokens, 64, &count));
+    EXPECT(count > 2);
+    size_t recognised = count;
+    GIVES(POCKET_OK, pocket_token_is_control(image, tokens[count - 1], &control));
+    EXPECT(control == 1);
+    uint32_t end;
+    GIVES(POCKET_OK, pocket_token_of(image, "<|im_end|>", 10, &end));
+    EXPECT(end == tokens[count - 1]);
+    GIVES(POCKET_OK, pocket_token_of(image, "<|nothing|>", 11, &end));
+    EXPECT(end == POCKET_NO_TOKEN);
+    GIVES(POCKET_OK, pocket_encode(image, words, length, POCKET_SPECIAL_AS_TEXT, scratch, 320, tokens, 64, &count));
+    EXPECT(count > recognised);
+    char out[64];
+    GIVES(POCKET_OK, pocket_detokenize(image, tokens, count, 0, out, sizeof out, &bytes));
+    EXPECT(bytes == length && memcmp(out, words, length) == 0);
+    GIVES(POCKET_ERROR_BUFFER, pocket_detokenize(image, tokens, count, 0, out, length - 1, &bytes));
+    EXPECT(bytes == length);
+    GIVES(POCKET_ERROR_BUFFER, pocket_detokenize(image, tokens, count, 0, NULL, 0, &bytes));
+    tokens[0] = 1024;
+    GIVES(POCKET_ERROR_UNKNOWN_TOKEN, pocket_detokenize(image, tokens, count, 0, out, sizeof out, &bytes));
+    GIVES(POCKET_ERROR_VALUE, pocket_encode(image, words, length, 2, scratch, 320, tokens, 64, &count));
+    GIVES(POCKET_ERROR_UTF8, pocket_encode(image, "\xff", 1, 0, scratch, 320, tokens, 64, &count));
+    GIVES(POCKET_ERROR_NULL, pocket_encode(image, NULL, 1, 0, scratch, 320, tokens, 64, &count));
+    GIVES(POCKET_ERROR_TOO_MANY_TOKENS, pocket_encode(image, words, length, 0, scratch, 320, tokens, 2, &count));
+    GIVES(POCKET_ERROR_PIECE_TOO_LONG, pocket_encode(image, words, length, 0, scratch, 4, tokens, 64, &count));
+    GIVES(POCKET_OK, pocket_encode(image, NULL, 0, 0, NULL, 0, NULL, 0, &count));
+    EXPECT(count == 0);
+
+    GIVES(POCKET_OK, pocket_prefill_text(session, words, length, POCKET_SPECIAL_AS_TEXT, NULL));
+    GIVES(POCKET_OK, pocket_prefill_text(session, "", 0, POCKET_SPECIAL_AS_TEXT, &count));
+    EXPECT(count == 0);
+    GIVES(POCKET_OK, pocket_reset(session));
+    char long_prompt[4096];
+    for (size_t i = 0; i < sizeof long_prompt; i++) long_prompt[i] = " xq7"[i % 4];
+    EXPECT(context < sizeof long_prompt / 4);
+    GIVES(POCKET_ERROR_TOO_MANY_TOKENS, pocket_prefill_text(session, long_prompt, sizeof long_prompt, 0, &count));
+    memset(long_prompt, 'a', sizeof long_prompt);
+    GIVES(POCKET_ERROR_PIECE_TOO_LONG, pocket_prefill_text(session, long_prompt, sizeof long_prompt, 0, &count));
+
+    /* An image without a template says so. */
+    pocket_turn turn = {POCKET_ROLE_USER, words, length};
+    pocket_facts facts;
+    GIVES(POCKET_OK, pocket_image_facts(image, &facts));
+    if (!facts.has_template) {
+        GIVES(POCKET_ERROR_IMAGE_MISSING, pocket_prefill_chat(session, &turn, 1, POCKET_THINKING_DEFAULT, NULL));
+        GIVES(POCKET_ERROR_IMAGE_MISSING, pocket_render_chat(image, &turn, 1, 0, 0, out, sizeof out, &bytes));
+    }
+}
+
+static void replies(pocket_session *session, size_t context) {
+    pocket_until until;
+    memset(&until, 0, sizeof until);
+    until.tokens = 8;
+    pocket_reply reply;
+    const uint32_t none = POCKET_NO_TOKEN;
+    /* A model of random weights ends when it likes; here only what is asked for ends it. */
+    until.stop_tokens = &none;
+    until.stop_token_count = 1;
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_generate(session, &until, NULL, NULL, &reply));
+    GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, NULL));
+    GIVES(POCKET_ERROR_NULL, pocket_generate(session, NULL, NULL, NULL, &reply));
+
+    /* The same reply by text and by tokens. */
+    char all[4096] = "";
+    GIVES(POCKET_OK, pocket_generate(session, &until, collect, all, &reply));
+    EXPECT(reply.tokens == 8 && reply.ending == POCKET_ENDED_BY_TOKENS && reply.stop_token == POCKET_NO_TOKEN);
+    EXPECT(strlen(all) > 0);
+    const uint32_t *held;
+    uint32_t said[8], token;
+    size_t count;
+    GIVES(POCKET_OK, pocket_tokens(session, &held, &count));
+    memcpy(said, held + count - 8, sizeof said);
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, &count));
+    for (size_t i = 0; i < 8; i++) {
+        GIVES(POCKET_OK, pocket_sample(session, &token));
+        EXPECT(token == said[i]);
+        GIVES(POCKET_OK, pocket_decode(session, token));
+    }
+
+    /* A stop token. */
+    GIVES(POCKET_OK, pocket_rewind(session, count - 1));
+    GIVES(POCKET_OK, pocket_prefill(session, &held[count - 1], 1));
+    until.stop_tokens = &said[3];
+    GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
+    EXPECT(reply.ending == POCKET_ENDED_BY_STOP_TOKEN && reply.stop_token == said[3] && reply.tokens <= 3);
+    until.stop_tokens = &none;
+
+    /* A stop string that ends inside of the reply: what is before it is shown, and nothing else. */
+    char stop[4] = "";
+    size_t from = strlen(all) / 2;
+    while (((unsigned char)all[from] & 0xc0) == 0x80) from++;
+    stop[0] = all[from];
+    if ((unsigned char)stop[0] < 0x80) {
+        pocket_text strings[1] = {{stop, 1}};
+        until.stop_strings = strings;
+        until.stop_string_count = 1;
+        char shown[4096] = "";
+        GIVES(POCKET_OK, pocket_reset(session));
+        GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, NULL));
+        GIVES(POCKET_OK, pocket_generate(session, &until, collect, shown, &reply));
+        EXPECT(reply.ending == POCKET_ENDED_BY_STOP_STRING && strchr(shown, stop[0]) == NULL);
+        EXPECT(strncmp(all, shown, strlen(shown)) == 0);
+        strings[0].length = 0;
+        GIVES(POCKET_ERROR_STOP_EMPTY, pocket_generate(session, &until, NULL, NULL, &reply));
+        strings[0].bytes = (const char *)garbage, strings[0].length = POCKET_STOP_BYTES_MAX + 1;
+        GIVES(POCKET_ERROR_STOP_TOO_LONG, pocket_generate(session, &until, NULL, NULL, &reply));
+        strings[0].bytes = NULL;
+        GIVES(POCKET_ERROR_NULL, pocket_generate(session, &until, NULL, NULL, &reply));
+        until.stop_string_count = POCKET_STOPS_MAX + 1;
+        until.stop_strings = (const pocket_text *)garbage;
+        GIVES(POCKET_ERROR_TOO_MANY_STOPS, pocket_generate(session, &until, NULL, NULL, &reply));
+        until.stop_string_count = 0;
+        until.stop_strings = NULL;
+    }
+
+    /* The callback ends it, from inside and by its result; the next reply is not ended by that. */
+    until.tokens = 40;
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, NULL));
+    GIVES(POCKET_OK, pocket_generate(session, &until, stop_at_third, NULL, &reply));
+    EXPECT(calls == 3 && reply.ending == POCKET_ENDED_BY_CANCEL && reply.tokens < 40);
+    GIVES(POCKET_OK, pocket_generate(session, &until, call_back, session, &reply));
+    EXPECT(reply.ending == POCKET_ENDED_BY_CANCEL && reply.tokens < 40);
+    GIVES(POCKET_OK, pocket_cancel(session));
+    GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
+    EXPECT(reply.ending == POCKET_ENDED_BY_CANCEL && reply.tokens == 0);
+    until.tokens = SIZE_MAX;
+    GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, NULL));
+    size_t room;
+    GIVES(POCKET_OK, pocket_room(session, &room));
+    EXPECT(room == 0);
+    GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
+    EXPECT(reply.tokens == 0 && reply.ending == POCKET_ENDED_BY_CONTEXT);
+    (void)context;
+}
+
+/* A chat in two pieces holds the tokens of a chat in one. */
+static void chats(unsigned char *bytes, size_t length) {
+    pocket_image image;
+    GIVES(POCKET_OK, pocket_image_open(bytes, length, &image));
+    pocket_limits limits = pocket_limits_new(128);
+    pocket_plan plan;
+    GIVES(POCKET_OK, pocket_plan_session(&image, &limits, &plan));
+    void *arena = aligned(plan.arena_bytes);
+    pocket_session *session;
+    GIVES(POCKET_OK, pocket_session_new(&image, &limits, NULL, arena, plan.arena_bytes, &session));
+    const char *hello = "Say <|im_end|> and 5.";
+    pocket_turn turns[3] = {
+        {POCKET_ROLE_USER, hello, strlen(hello)}, {POCKET_ROLE_ASSISTANT, "Five.", 5}, {POCKET_ROLE_USER, "Why?", 4}};
+    char out[1024];
+    size_t bytes_needed, bytes_written, count;
+    GIVES(POCKET_ERROR_BUFFER, pocket_render_chat(&image, turns, 3, 0, 0, NULL, 0, &bytes_needed));
+    GIVES(POCKET_OK, pocket_render_chat(&image, turns, 3, 0, 0, out, sizeof out, &bytes_written));
+    EXPECT(bytes_needed == bytes_written && bytes_written > 30);
+    uint32_t end;
+    GIVES(POCKET_OK, pocket_token_of(&image, "<|im_end|>", 10, &end));
+    EXPECT(end != POCKET_NO_TOKEN);
+
+    /* What a person wrote is no special token: the template's own ends are the only ones. */
+    const uint32_t *tokens;
+    GIVES(POCKET_OK, pocket_prefill_chat(session, turns, 1, 0, &count));
+    GIVES(POCKET_OK, pocket_tokens(session, &tokens, &count));
+    size_t ends = 0;
+    for (size_t i = 0; i < count; i++) ends += tokens[i] == end;
+    GIVES(POCKET_OK, pocket_render_chat(&image, turns, 1, 0, 0, out, sizeof out, &bytes_written));
+    size_t written = 0;
+    for (size_t i = 0; i + 10 <= bytes_written; i++) written += memcmp(out + i, "<|im_end|>", 10) == 0;
+    EXPECT(ends > 0 && ends + 1 == written);
+    char back[1024];
+    size_t back_bytes;
+    GIVES(POCKET_OK, pocket_detokenize(&image, tokens, count, 0, back, sizeof back, &back_bytes));
+    EXPECT(back_bytes == bytes_written && memcmp(back, out, back_bytes) == 0);
+
+    /* In pieces and at once. */
+    GIVES(POCKET_OK, pocket_prefill_text(session, "Five.", 5, POCKET_SPECIAL_AS_TEXT, NULL));
+    GIVES(POCKET_OK, pocket_prefill_chat(session, &turns[2], 1, 0, NULL));
+    uint32_t pieces[128];
+    GIVES(POCKET_OK, pocket_tokens(session, &tokens, &count));
+    memcpy(pieces, tokens, count * sizeof *tokens);
+    size_t piece_count = count;
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_prefill_chat(session, turns, 3, 0, NULL));
+    GIVES(POCKET_OK, pocket_tokens(session, &tokens, &count));
+    EXPECT(count == piece_count && memcmp(pieces, tokens, count * sizeof *tokens) == 0);
+
+    GIVES(POCKET_ERROR_NO_TURNS, pocket_prefill_chat(session, NULL, 0, 0, NULL));
+    GIVES(POCKET_ERROR_VALUE, pocket_prefill_chat(session, turns, 1, 3, NULL));
+    GIVES(POCKET_ERROR_TOO_MANY_TURNS, pocket_prefill_chat(session, (pocket_turn *)garbage, 65, 0, NULL));
+    turns[0].role = 3;
+    GIVES(POCKET_ERROR_VALUE, pocket_prefill_chat(session, turns, 1, 0, NULL));
+    turns[0].role = POCKET_ROLE_USER;
+    char *essay = (char *)malloc(1000);
+    memset(essay, ' ', 1000);
+    turns[0].content = essay, turns[0].length = 1000;
+    GIVES(POCKET_ERROR_RENDER_TOO_LONG, pocket_prefill_chat(session, turns, 1, 0, NULL));
+    turns[0].content = "\xc3", turns[0].length = 1;
+    GIVES(POCKET_ERROR_UTF8, pocket_prefill_chat(session, turns, 1, 0, NULL));
+    free(essay);
+
+    /* The model's own stop tokens end its replies. */
+    const uint32_t *stops;
+    size_t stop_count;
+    GIVES(POCKET_OK, pocket_image_stop_tokens(&image, &stops, &stop_count));
+    EXPECT(stop_count >= 1);
+    const char *provenance;
+    GIVES(POCKET_OK, pocket_image_provenance(&image, &provenance, &bytes_written));
+    EXPECT(bytes_written > 2 && provenance[0] == '{');
+    free(arena);
+}
+
+/* Two threads use one session at once: each call is done, or refused as busy, and nothing is torn. */
+static void *hammer(void *context) {
+    pocket_session *session = (pocket_session *)context;
+    size_t done = 0;
+    for (int i = 0; i < 200; i++) {
+        pocket_status status = pocket_decode(session, (uint32_t)i);
+        if (status == POCKET_OK) done++;
+        else if (status == POCKET_ERROR_CONTEXT_FULL) pocket_reset(session);
+        else EXPECT(status == POCKET_ERROR_BUSY);
+    }
+    return (void *)done;
+}
+
+int main(int count, char **arguments) {
+    if (count < 2) return 2;
+    EXPECT(pocket_abi() == POCKET_ABI);
+    for (uint32_t status = 0; status < 1000; status++) EXPECT(strlen(pocket_error_text(status)) >= 4);
+    size_t length;
+    unsigned char *bytes = load(arguments[1], &length);
+    images(bytes, length);
+    pocket_image image;
+    GIVES(POCKET_OK, pocket_image_open(bytes, length, &image));
+    limits_and_arenas(&image, bytes);
+
+    pocket_limits limits = pocket_limits_new(96);
+    limits.word_bytes = 256;
+    pocket_plan plan;
+    GIVES(POCKET_OK, pocket_plan_session(&image, &limits, &plan));
+    void *arena = aligned(plan.arena_bytes);
+    pocket_session *session;
+    GIVES(POCKET_OK, pocket_session_new(&image, &limits, NULL, arena, plan.arena_bytes, &session));
+    steps(&image, session, 96);
+    text(&image, session, 96);
+    replies(session, 96);
+    GIVES(POCKET_OK, pocket_reset(session));
+    pthread_t other;
+    void *done;
+    EXPECT(pthread_create(&other, NULL, hammer, session) == 0);
+    size_t own = (size_t)hammer(session);
+    EXPECT(pthread_join(other, &done) == 0);
+    EXPECT(own + (size_t)done > 0);
+    free(arena);
+    free(bytes);
+
+    if (count > 2) {
+        bytes = load(arguments[2], &length);
+        chats(bytes, length);
+        free(bytes);
+    }
+    printf("contract: %d checks\n", checks);
+    return 0;
+}
