@@ -54,6 +54,8 @@ fn sdot(mut acc: int32x4_t, w: int8x16_t, q: int8x16_t) -> int32x4_t {
     // SAFETY: the instruction belongs to the feature; it reads and writes the named registers and nothing else.
     unsafe {
         asm!(
+            // The assembler is told apart from the compiler, for callers that are not inlined into `enter`.
+            ".arch_extension dotprod",
             "sdot {acc:v}.4s, {w:v}.16b, {q:v}.16b",
             acc = inout(vreg) acc,
             w = in(vreg) w,

@@ -62,6 +62,7 @@ fn smmla(mut acc: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
     // SAFETY: the instruction belongs to the feature; it reads and writes the named registers and nothing else.
     unsafe {
         asm!(
+            ".arch_extension i8mm",
             "smmla {acc:v}.4s, {w:v}.16b, {x:v}.16b",
             acc = inout(vreg) acc,
             w = in(vreg) w,
