@@ -1,7 +1,7 @@
 //! The Pocket kernels on 64-bit Arm: Neon, Neon with dot products, Neon with int8 matrix products.
 //!
-//! Every target with hardware floats has [`Neon`], so its token is for the taking. The two extensions cannot be asked
-//! for by a program without an operating system's help, so [`NeonDot`] and [`NeonI8mm`] are made from what somebody
+//! Every target with hardware floats has `Neon`, so its token is for the taking. The two extensions cannot be asked
+//! for by a program without an operating system's help, so `NeonDot` and `NeonI8mm` are made from what somebody
 //! else knows: the bits of `AT_HWCAP`, the identification registers that firmware reads, or the caller's word.
 //!
 //! A value of `FPCR` other than that after reset and under every operating system gives other bits: rounding to
