@@ -3,6 +3,8 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use pocket_kernels::Scalar;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+use pocket_kernels_aarch64::{Neon, NeonDot, NeonI8mm};
 #[cfg(target_arch = "x86_64")]
 use pocket_kernels_x86::{Avx2, Avx512Vnni};
 use pocket_runtime::{Image, Plan, Session};
@@ -131,6 +133,22 @@ sessions! {
         // SAFETY: the caller's promise.
         _ => Some(unsafe { Avx2::assume() }),
     };
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    NeonI8mm = POCKET_KERNELS_NEON_I8MM, c"neon-i8mm", |machine| match machine.promised {
+        // SAFETY: by the header's contract the values are the operating system's, or 0, which is nothing.
+        0 => unsafe { NeonI8mm::from_hwcap(machine.hwcap, machine.hwcap2) },
+        // SAFETY: the caller's promise.
+        _ => Some(unsafe { NeonI8mm::assume() }),
+    };
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    NeonDot = POCKET_KERNELS_NEON_DOT, c"neon-dot", |machine| match machine.promised {
+        // SAFETY: by the header's contract the values are the operating system's, or 0, which is nothing.
+        0 => unsafe { NeonDot::from_hwcap(machine.hwcap, machine.hwcap2) },
+        // SAFETY: the caller's promise.
+        _ => Some(unsafe { NeonDot::assume() }),
+    };
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Neon = POCKET_KERNELS_NEON, c"neon", |_| Some(Neon::new());
     Scalar = POCKET_KERNELS_SCALAR, c"scalar", |_| Some(Scalar);
 }
 
