@@ -25,8 +25,28 @@ pub fn key(model: &str, cache: CacheType) -> String {
 /// # Panics
 /// If there is none; the message says how to pin one.
 pub fn hash(model: &str, cache: CacheType) -> String {
-    let key = key(model, cache);
-    pinned().remove(&key).unwrap_or_else(|| panic!("golden.json has no hash for {key}; see examples/pin.rs"))
+    find(&key(model, cache))
+}
+
+/// The hash of this name.
+fn find(key: &str) -> String {
+    pinned().remove(key).unwrap_or_else(|| panic!("golden.json has no hash for {key}; see examples/pin.rs"))
+}
+
+/// Positions that machines without time for all tokens of a real model check.
+pub const FIRST: usize = 4;
+
+/// The name of a model's first [`FIRST`] positions in the fixture.
+pub fn first_key(model: &str, cache: CacheType) -> String {
+    format!("{}, first {FIRST}", key(model, cache))
+}
+
+/// The pinned hash over the logits of a model's first [`FIRST`] positions.
+///
+/// # Panics
+/// If there is none; the message says how to pin one.
+pub fn first_hash(model: &str, cache: CacheType) -> String {
+    find(&first_key(model, cache))
 }
 
 /// The tokens whose logits are pinned: the oracle's, and for tiny models repeated to 300, so that attention has more

@@ -3,6 +3,7 @@
 use crate::for_each_isa;
 use pocket_kernels::{Kernels, Lanes};
 use pocket_kernels_conformance::{Case, HASH, Scratch, hash_only, replay, run};
+use pocket_pack::isa::{Isa, WithKernels};
 use std::time::Instant;
 
 /// Every name that `POCKET_REQUIRE_ISA` may hold.
@@ -65,6 +66,28 @@ fn every_isa_gives_the_bits_of_scalar() {
     assert!(unknown.is_empty(), "POCKET_REQUIRE_ISA names unknown instruction sets: {unknown:?}");
     let absent = missing(&required, &ran);
     assert!(absent.is_empty(), "POCKET_REQUIRE_ISA names instruction sets that did not run: {absent:?}");
+}
+
+/// Runs on no kernels: only whether it may is of interest.
+struct Nothing;
+
+impl WithKernels for Nothing {
+    type Out = ();
+    fn with<K: Kernels>(self, _: K) {}
+}
+
+/// `POCKET_ABSENT_ISA=neon-dot` says what the processor is known to lack: then asking for it must say so.
+#[test]
+fn an_absent_isa_is_an_error_that_names_it() {
+    let absent = std::env::var("POCKET_ABSENT_ISA").unwrap_or_default();
+    for name in missing(&absent, &[]) {
+        let isa = Isa::from_name(name).unwrap_or_else(|| panic!("POCKET_ABSENT_ISA names {name}, which is unknown"));
+        let error = isa.run(Nothing).expect_err("the processor is known to lack it");
+        let said = error.to_string();
+        println!("{said}");
+        assert!(said.starts_with(&format!("this machine has no {name}; it has scalar")), "{said}");
+        assert!(!Isa::available().any(|available| available == isa));
+    }
 }
 
 #[test]
