@@ -9,7 +9,9 @@ pub const LEAST: f32 = -87.336_54;
 /// Where it stops growing.
 pub const MOST: f32 = 88.72;
 
-struct Exp<'a>(&'a [f32], &'a mut Vec<f32>);
+/// Computes `exp` of a multiple of 16 numbers.
+#[derive(Debug)]
+pub struct Exp<'a>(pub &'a [f32], pub &'a mut Vec<f32>);
 
 impl Job for Exp<'_> {
     type Out = ();

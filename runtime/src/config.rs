@@ -1,6 +1,7 @@
 //! The shape of a model.
 
 use pocket_kernels::cache::HEAD_DIM_MAX;
+use pocket_kernels::tile::{Block32, Block64};
 
 use crate::error::ConfigError;
 
@@ -46,6 +47,15 @@ impl Group {
     #[must_use]
     pub const fn columns(self) -> usize {
         self as usize
+    }
+
+    /// Bytes of one token's quantised activations of `width` elements; `None` if they cannot be addressed.
+    pub(crate) const fn row_bytes(self, width: usize) -> Option<usize> {
+        let block = match self {
+            Self::G32 => size_of::<Block32>(),
+            Self::G64 => size_of::<Block64>(),
+        };
+        width.div_ceil(self.columns()).checked_mul(block)
     }
 }
 

@@ -3,24 +3,10 @@
 use crate::contract::assert_bits;
 use crate::{for_each_isa, naive};
 use half::f16;
-use pocket_host_test::exponential::{LEAST, MOST, check};
-use pocket_kernels::exp::{EXP_MAX_ULP, exp, silu};
+use pocket_host_test::exponential::{Exp, LEAST, MOST, check};
+use pocket_kernels::exp::{EXP_MAX_ULP, silu};
 use pocket_kernels::scalar::{f16_to_f32, f32_to_f16};
 use pocket_kernels::{Job, Lanes, Scalar, WIDTH};
-
-struct Exp<'a>(&'a [f32], &'a mut Vec<f32>);
-
-impl Job for Exp<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<L: Lanes>(self, l: L) {
-        self.1.resize(self.0.len(), f32::NAN);
-        for (x, out) in self.0.as_chunks::<WIDTH>().0.iter().zip(self.1.as_chunks_mut::<WIDTH>().0) {
-            l.store(exp(l, l.load(x)), out);
-        }
-    }
-}
 
 struct Silu<'a>(&'a [f32; WIDTH]);
 

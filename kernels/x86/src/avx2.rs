@@ -4,6 +4,7 @@ use core::arch::x86_64::*;
 use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
 
 use crate::detect::features;
+use crate::isa::isa;
 
 /// Proof that AVX2, FMA and F16C may be used.
 #[derive(Clone, Copy, Debug)]
@@ -24,15 +25,6 @@ impl Avx2 {
     pub const unsafe fn assume() -> Self {
         Self(())
     }
-}
-
-/// Runs an expression of intrinsics.
-macro_rules! isa {
-    ($e:expr) => {{
-        // SAFETY: the token `self` exists only where these instructions may run; loads and stores go through references
-        // to arrays of at least the accessed size.
-        unsafe { $e }
-    }};
 }
 
 /// Applies an intrinsic to both halves.

@@ -4,6 +4,7 @@ use core::arch::x86_64::*;
 use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
 
 use crate::detect::features;
+use crate::isa::isa;
 
 /// Proof that AVX-512 F, BW, VL and VNNI may be used.
 #[derive(Clone, Copy, Debug)]
@@ -25,15 +26,6 @@ impl Avx512Vnni {
     pub const unsafe fn assume() -> Self {
         Self(())
     }
-}
-
-/// Runs an expression of intrinsics.
-macro_rules! isa {
-    ($e:expr) => {{
-        // SAFETY: the token `self` exists only where these instructions may run; loads and stores go through references
-        // to arrays of at least the accessed size.
-        unsafe { $e }
-    }};
 }
 
 // SAFETY: `Avx512Vnni` is made by `detect`, or by `assume` whose caller takes the obligation; no other value exists.

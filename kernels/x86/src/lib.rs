@@ -11,6 +11,8 @@ mod avx2;
 mod avx512vnni;
 #[cfg(target_arch = "x86_64")]
 mod detect;
+#[cfg(target_arch = "x86_64")]
+mod isa;
 
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;

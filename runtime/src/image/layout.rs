@@ -16,12 +16,13 @@ pub const ALIGN: usize = 64;
 /// [`TensorRecord::format`] of a vector of f32.
 pub const FORMAT_F32: u32 = 0;
 
-/// CRC-32C (Castagnoli), as in iSCSI.
+/// CRC-32C (Castagnoli), as in iSCSI; for data that come in pieces.
+pub static CRC_32C: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
+
+/// The CRC-32C of data.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u32 {
-    const CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
-    static TABLES: crc::Crc<u32, crc::Table<16>> = CRC;
-    TABLES.checksum(bytes)
+    CRC_32C.checksum(bytes)
 }
 
 /// The first 256 bytes.

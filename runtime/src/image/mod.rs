@@ -15,7 +15,8 @@ mod tensors;
 
 pub use header::HEADER_BYTES;
 pub use layout::{
-    ALIGN, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, TensorRecord, VERSION, checksum,
+    ALIGN, CRC_32C, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, TensorRecord, VERSION,
+    checksum,
 };
 pub use tensors::{LayerWeights, ModelWeights, Role, roles};
 

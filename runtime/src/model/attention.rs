@@ -184,12 +184,14 @@ impl Heads<'_> {
                 let heads = heads.into_row();
                 let seen = self.position + token + 1;
                 let partials = &mut room[..chunks(seen) * piece];
+                let Some(cache) = self.cache(cache, head) else {
+                    finite.store(false, Ordering::Relaxed);
+                    continue;
+                };
                 let mut all = true;
                 for (chunk, partials) in partials.chunks_exact_mut(piece).enumerate() {
                     let queries = Queries { heads, head_dim, positions: seen };
-                    all &= self
-                        .cache(cache, head)
-                        .is_some_and(|cache| machine.kernels.enter(Attend { queries, cache, chunk, partials }));
+                    all &= machine.kernels.enter(Attend { queries, cache, chunk, partials });
                 }
                 machine.kernels.enter(Join { partials, head_dim, out: heads });
                 if !all {

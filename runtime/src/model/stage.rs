@@ -8,7 +8,6 @@ use pocket_kernels::matmul::{Matmul, Then};
 use pocket_kernels::norm::{Norm, NormQuantize};
 use pocket_kernels::panel::Panels;
 use pocket_kernels::quantize::{Activations, ActivationsMut, Quantize};
-use pocket_kernels::tile::{Block32, Block64};
 use pocket_kernels::weights::Weights;
 
 use crate::config::Group;
@@ -30,11 +29,7 @@ pub(super) struct Blocks<'s> {
 impl<'s> Blocks<'s> {
     /// Room for `tokens` rows of `width` elements at the start of `bytes`.
     pub(super) fn new(bytes: &'s mut [u8], group: Group, tokens: usize, width: usize) -> Self {
-        let block = match group {
-            Group::G32 => size_of::<Block32>(),
-            Group::G64 => size_of::<Block64>(),
-        };
-        let per_token = width.div_ceil(group.columns()) * block;
+        let per_token = group.row_bytes(width).unwrap_or(0);
         let len = (per_token * tokens).min(bytes.len());
         Self { bytes: &mut bytes[..len], group, per_token }
     }

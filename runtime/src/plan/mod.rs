@@ -19,10 +19,9 @@ pub use table::{NamedRegion, Phase};
 
 use pocket_kernels::attention::{chunks, partial_len};
 use pocket_kernels::lanes::WIDTH;
-use pocket_kernels::tile::{Block32, Block64};
 use region::{Layout, times};
 
-use crate::config::{Config, Group};
+use crate::config::Config;
 use crate::error::{ConfigError, PlanError};
 use crate::limits::Limits;
 use crate::sampling::Candidate;
@@ -99,15 +98,6 @@ pub struct Plan {
     arena_bytes: usize,
 }
 
-/// Bytes of quantised activations, one token of `width` elements.
-const fn block_bytes(group: Group, width: usize) -> Option<usize> {
-    let block = match group {
-        Group::G32 => size_of::<Block32>(),
-        Group::G64 => size_of::<Block64>(),
-    };
-    width.div_ceil(group.columns()).checked_mul(block)
-}
-
 const fn larger(a: Option<usize>, b: Option<usize>) -> Option<usize> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if a > b { a } else { b }),
@@ -157,10 +147,8 @@ impl Plan {
         let rooms = if limits.workers > config.kv_heads { limits.workers } else { config.kv_heads };
         let mut attention_layout = Layout::from(scratch_offset);
         let attention = AttentionRegions {
-            blocks: attention_layout.region(times(
-                larger(block_bytes(groups.qkv, hidden), block_bytes(groups.attention_output, q_dim)),
-                batch,
-            )),
+            blocks: attention_layout
+                .region(times(larger(groups.qkv.row_bytes(hidden), groups.attention_output.row_bytes(q_dim)), batch)),
             queries: attention_layout.region(times(Some(batch), q_dim)),
             keys: attention_layout.region(times(Some(batch), kv_dim)),
             values: attention_layout.region(times(Some(batch), kv_dim)),
@@ -168,13 +156,13 @@ impl Plan {
         };
         let mut ffn_layout = Layout::from(scratch_offset);
         let ffn = FfnRegions {
-            blocks: ffn_layout.region(times(block_bytes(groups.gate_up, hidden), batch)),
+            blocks: ffn_layout.region(times(groups.gate_up.row_bytes(hidden), batch)),
             gated: ffn_layout.region(times(Some(batch), ffn)),
-            gated_blocks: ffn_layout.region(times(block_bytes(groups.down, ffn), batch)),
+            gated_blocks: ffn_layout.region(times(groups.down.row_bytes(ffn), batch)),
         };
         let mut head_layout = Layout::from(scratch_offset);
         let head = HeadRegions {
-            blocks: head_layout.region(block_bytes(groups.head, hidden)),
+            blocks: head_layout.region(groups.head.row_bytes(hidden)),
             candidates: head_layout.region(Some(vocabulary)),
         };
         let mut text_layout = Layout::from(scratch_offset);

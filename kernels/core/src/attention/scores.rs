@@ -21,15 +21,35 @@ pub(super) trait Cached {
     /// Multiplies the weights of `count` positions from `start` on with the scales of their values, if they have any.
     fn scale_weights<const N: usize>(&self, start: usize, count: usize, p: &mut [Weights; N]);
 
+    /// Sixteen dimensions of a position.
+    type Value;
+
+    /// The values, `[positions, head_dim / 16]`.
+    fn values(&self) -> &[Self::Value];
+
+    /// A value as floats, without its scale.
+    fn value<L: Lanes>(l: L, value: &Self::Value) -> L::F;
+
     /// `Σ p_t · v_t` over the `count` positions from `start` on, in order, for vector `vector` of the `vectors` in a
     /// head.
+    #[inline(always)]
     fn weighted_sum<L: Lanes, const N: usize>(
         &self,
         l: L,
         p: &[Weights; N],
-        at: (usize, usize),
-        part: (usize, usize),
-    ) -> [L::F; N];
+        (start, count): (usize, usize),
+        (vector, vectors): (usize, usize),
+    ) -> [L::F; N] {
+        let values = self.values().get(start * vectors + vector..).unwrap_or(&[]).iter().step_by(vectors.max(1));
+        let mut acc = [l.splat(0.0); N];
+        for (t, value) in values.take(count.min(CHUNK)).enumerate() {
+            let value = Self::value(l, value);
+            for n in 0..N {
+                acc[n] = l.fma(l.splat(p[n][t / WIDTH][t % WIDTH]), value, acc[n]);
+            }
+        }
+        acc
+    }
 }
 
 impl Cached for CacheF16<'_> {
@@ -59,23 +79,16 @@ impl Cached for CacheF16<'_> {
     #[inline(always)]
     fn scale_weights<const N: usize>(&self, _: usize, _: usize, _: &mut [Weights; N]) {}
 
+    type Value = [u16; WIDTH];
+
     #[inline(always)]
-    fn weighted_sum<L: Lanes, const N: usize>(
-        &self,
-        l: L,
-        p: &[Weights; N],
-        (start, count): (usize, usize),
-        (vector, vectors): (usize, usize),
-    ) -> [L::F; N] {
-        let values = self.values.get(start * vectors + vector..).unwrap_or(&[]).iter().step_by(vectors.max(1));
-        let mut acc = [l.splat(0.0); N];
-        for (t, value) in values.take(count.min(CHUNK)).enumerate() {
-            let value = l.load_f16(value);
-            for n in 0..N {
-                acc[n] = l.fma(l.splat(p[n][t / WIDTH][t % WIDTH]), value, acc[n]);
-            }
-        }
-        acc
+    fn values(&self) -> &[Self::Value] {
+        self.values
+    }
+
+    #[inline(always)]
+    fn value<L: Lanes>(l: L, value: &Self::Value) -> L::F {
+        l.load_f16(value)
     }
 }
 
@@ -128,22 +141,15 @@ impl Cached for CacheI8<'_> {
         }
     }
 
+    type Value = [i8; WIDTH];
+
     #[inline(always)]
-    fn weighted_sum<L: Lanes, const N: usize>(
-        &self,
-        l: L,
-        p: &[Weights; N],
-        (start, count): (usize, usize),
-        (vector, vectors): (usize, usize),
-    ) -> [L::F; N] {
-        let values = self.values.get(start * vectors + vector..).unwrap_or(&[]).iter().step_by(vectors.max(1));
-        let mut acc = [l.splat(0.0); N];
-        for (t, value) in values.take(count.min(CHUNK)).enumerate() {
-            let value = l.to_f(l.load_i8(value));
-            for n in 0..N {
-                acc[n] = l.fma(l.splat(p[n][t / WIDTH][t % WIDTH]), value, acc[n]);
-            }
-        }
-        acc
+    fn values(&self) -> &[Self::Value] {
+        self.values
+    }
+
+    #[inline(always)]
+    fn value<L: Lanes>(l: L, value: &Self::Value) -> L::F {
+        l.to_f(l.load_i8(value))
     }
 }

@@ -4,12 +4,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use pocket_runtime::Config;
-use pocket_runtime::image::{ALIGN, HEADER_BYTES, Header, SectionKind, SectionRecord, checksum};
+use pocket_runtime::image::{ALIGN, CRC_32C, HEADER_BYTES, Header, SectionKind, SectionRecord, checksum};
 
 use super::error::PackError;
-
-/// CRC-32C, as [`checksum`] computes it, for data that come in pieces.
-static CRC: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<16>>::new(&crc::CRC_32_ISCSI);
 
 /// An image in the making.
 pub(super) struct Writer<W> {
@@ -25,7 +22,7 @@ pub(super) struct Writer<W> {
 impl<W: Write + Seek> Writer<W> {
     /// An image of at most `capacity` sections. `path` is for messages.
     pub(super) fn new(out: W, path: PathBuf, capacity: usize) -> Result<Self, PackError> {
-        let mut writer = Self { out, path, sections: Vec::new(), capacity, at: 0, digest: CRC.digest() };
+        let mut writer = Self { out, path, sections: Vec::new(), capacity, at: 0, digest: CRC_32C.digest() };
         writer.put(&vec![0; HEADER_BYTES + capacity * size_of::<SectionRecord>()])?;
         Ok(writer)
     }
@@ -45,7 +42,7 @@ impl<W: Write + Seek> Writer<W> {
         assert!(self.sections.len() < self.capacity, "more sections than were announced");
         let padding = self.at.next_multiple_of(ALIGN as u64) - self.at;
         self.put(&[0; ALIGN][..padding as usize])?;
-        self.digest = CRC.digest();
+        self.digest = CRC_32C.digest();
         self.sections.push(SectionRecord { kind: kind as u32, crc: 0, offset: self.at, len: 0, reserved: 0 });
         Ok(())
     }
