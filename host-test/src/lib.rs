@@ -14,6 +14,10 @@ pub mod npy;
 pub mod reference;
 pub mod session;
 
+/// Whether the processor is emulated, as in `ci/cross`, and some 50 times slower: then long tests take fewer cases of
+/// every kind.
+pub const EMULATED: bool = cfg!(target_arch = "aarch64");
+
 /// The README's example, compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -8,8 +8,13 @@
 
 #[path = "conformance/contract.rs"]
 mod contract;
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+#[path = "conformance/detect.rs"]
+mod detect;
 #[path = "conformance/elementary.rs"]
 mod elementary;
+// Ports of portable code, so one processor is enough; an emulated one would take minutes for them.
+#[cfg(not(target_arch = "aarch64"))]
 #[path = "conformance/mutations.rs"]
 mod mutations;
 #[path = "conformance/naive.rs"]

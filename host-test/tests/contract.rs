@@ -1,6 +1,7 @@
 //! The arithmetic contract: the same bits on every instruction set, for every number of workers, every split into
 //! batches, and after rewinding; and the bits that were pinned when the model was added.
 
+use pocket_host_test::EMULATED;
 use pocket_host_test::golden::{self, tokens};
 use pocket_host_test::images;
 use pocket_host_test::models::{SMOLLM2, TINY};
@@ -9,9 +10,6 @@ use pocket_pack::isa::Isa;
 use pocket_runtime::{CacheType, Image};
 
 const CACHES: [CacheType; 2] = [CacheType::F16, CacheType::I8];
-
-/// Whether the processor is emulated, as in `ci/cross`, and some 50 times slower: then fewer ways, of every kind.
-const EMULATED: bool = cfg!(target_arch = "aarch64");
 
 fn hash_of(rows: &[Vec<f32>]) -> String {
     hash(rows.iter().map(Vec::as_slice))

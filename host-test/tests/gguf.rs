@@ -159,10 +159,13 @@ fn every_truncation_is_an_error() {
     }
 }
 
+/// Of these bytes, one is damaged.
+const STEP: usize = if pocket_host_test::EMULATED { 7 } else { 1 };
+
 #[test]
 fn every_bit_flip_in_the_first_bytes_is_survived() {
     let mut file = fixture(SMALL);
-    for at in 0..2048 {
+    for at in (0..2048).step_by(STEP) {
         for bit in 0..8 {
             file[at] ^= 1 << bit;
             if let Ok(gguf) = Gguf::parse(&file) {
@@ -177,7 +180,7 @@ fn every_bit_flip_in_the_first_bytes_is_survived() {
 fn bit_flips_in_the_tensor_table_are_survived() {
     let mut file = fixture(SMALL);
     let table = file.windows(17).position(|w| w == b"token_embd.weight").expect("the table names the embedding") - 8;
-    for at in table..table + 600 {
+    for at in (table..table + 600).step_by(STEP) {
         for bit in 0..8 {
             file[at] ^= 1 << bit;
             if let Ok(gguf) = Gguf::parse(&file) {

@@ -17,6 +17,7 @@ macro_rules! errors {
     ) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[non_exhaustive]
         pub enum $name {
             $( $(#[$doc])* $variant $({ $( $(#[$fdoc])* $field: $type),+ })?, )+
@@ -103,6 +104,7 @@ impl From<TextError> for ImageError {
 
 /// A part of an image, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Part {
     /// The fixed header.
@@ -196,6 +198,7 @@ errors! {
 
 /// Any error of this crate, for callers who treat all doors alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Error {
     /// From [`crate::Image`].

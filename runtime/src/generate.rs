@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use pocket_kernels::Kernels;
 
 use crate::error::StepError;
+use crate::log::log;
 use crate::sampling::Sampler;
 use crate::session::Session;
 use crate::text::{StopStrings, Tokenizer, Utf8Stream};
@@ -34,6 +35,7 @@ pub struct Until<'s, 'b> {
 
 /// What ended a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Ending {
     /// The model, with this token.
@@ -51,6 +53,7 @@ pub enum Ending {
 
 /// A reply that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Reply {
     /// Tokens appended to the session.
     pub tokens: usize,
@@ -106,6 +109,7 @@ impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
             stop_strings.push(text, &mut emit);
         });
         stop_strings.finish(&mut emit);
+        log!(info, "reply of {} tokens, ended by {}", tokens, ending);
         Ok(Reply { tokens, ending })
     }
 }

@@ -18,6 +18,7 @@ mod error;
 pub mod generate;
 pub mod image;
 mod limits;
+mod log;
 mod model;
 pub mod plan;
 pub mod sampling;

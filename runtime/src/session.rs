@@ -4,6 +4,7 @@ use pocket_kernels::Kernels;
 
 use crate::error::{Error, SessionError, StepError};
 use crate::image::Image;
+use crate::log::log;
 use crate::model::{Batch, Machine, forward, head};
 use crate::plan::{ALIGN, Lender, Plan};
 use crate::sampling::{Choice, Sampler};
@@ -31,6 +32,11 @@ pub struct Session<'a, K, W: ?Sized> {
     scratch: &'a mut [u8],
     position: usize,
     has_logits: bool,
+}
+
+/// Logs why a step was not begun.
+fn refused(error: &StepError) {
+    log!(warn, "step refused: {}", error);
 }
 
 impl<K, W: ?Sized> core::fmt::Debug for Session<'_, K, W> {
@@ -66,6 +72,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         if workers.count() > planned as usize {
             return Err(SessionError::TooManyWorkers { have: workers.count() as u32, planned });
         }
+        let limits = plan.limits();
+        log!(info, "session on {}: context {}, batch {}, {} bytes", K::NAME, limits.context, limits.batch, need);
         let (persistent, scratch) = arena.split_at_mut(plan.scratch_offset());
         let regions = &plan.persistent;
         let mut lender = Lender::new(persistent, 0);
@@ -134,6 +142,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         if position > self.position {
             return Err(StepError::RewindBeyond { position: position as u32, have: self.position as u32 });
         }
+        log!(debug, "rewind from {} to {}", self.position, position);
         self.has_logits &= position == self.position;
         self.position = position;
         Ok(())
@@ -145,7 +154,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// Before any work: [`StepError::Empty`], [`StepError::ContextFull`], [`StepError::UnknownToken`]. While working:
     /// [`StepError::NonFinite`], after which the session holds the tokens of the batches that were done.
     pub fn prefill(&mut self, ids: &[u32]) -> Result<(), StepError> {
-        self.place(ids)?;
+        self.place(ids).inspect_err(refused)?;
         self.process(ids.len(), None)
     }
 
@@ -154,7 +163,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// # Errors
     /// As [`Self::prefill`].
     pub fn prefill_each(&mut self, ids: &[u32], mut each: impl FnMut(usize, &[f32])) -> Result<(), StepError> {
-        self.place(ids)?;
+        self.place(ids).inspect_err(refused)?;
         self.process(ids.len(), Some(&mut each))
     }
 
@@ -173,7 +182,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         let symbols = Lender::new(self.scratch, self.plan.scratch_offset()).lend(self.plan.text.symbols);
         let count = tokenizer.encode(text, specials, symbols, &mut self.tokens[self.position..])?;
         if count > 0 {
-            self.check_ids(count)?;
+            self.check_ids(count).inspect_err(refused)?;
             self.process(count, None)?;
         }
         Ok(count)
@@ -254,10 +263,12 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
                 }
             }
             if !finite {
+                log!(error, "a value is not finite at or after position {}", position);
                 return Err(StepError::NonFinite { position: position as u32 });
             }
             self.position += tokens;
         }
+        log!(debug, "{} tokens done, {} held", count, end);
         self.has_logits = true;
         Ok(())
     }

@@ -165,7 +165,7 @@ unsafe impl Lanes for NeonI8mm {
 
     #[inline(always)]
     fn dot_code_chunks<const N: usize>(self, chunks: &[[u8; 64]], q: [&[i8]; N]) -> [Self::I; N] {
-        if N % 2 != 0 {
+        if !N.is_multiple_of(2) {
             return self.0.dot_code_chunks(chunks, q);
         }
         let q = q.map(|q| q.as_chunks::<8>().0);
@@ -179,7 +179,7 @@ unsafe impl Lanes for NeonI8mm {
 
     #[inline(always)]
     fn dot_byte_chunks<const N: usize>(self, chunks: &[[u8; 64]], q: [&[i8]; N]) -> [Self::I; N] {
-        if N % 2 != 0 {
+        if !N.is_multiple_of(2) {
             return self.0.dot_byte_chunks(chunks, q);
         }
         let q = q.map(|q| q.as_chunks::<8>().0);

@@ -22,6 +22,7 @@ pub use tensors::{LayerWeights, ModelWeights, Role, roles};
 
 use crate::config::Config;
 use crate::error::{ImageError, Part};
+use crate::log::log;
 use crate::sampling::Sampling;
 use crate::text::{ChatTemplate, Tokenizer};
 use tensors::Directory;
@@ -45,6 +46,13 @@ impl<'a> Image<'a> {
     /// # Errors
     /// [`ImageError`] says what is wrong and how to mend it.
     pub fn open(bytes: &'a [u8]) -> Result<Self, ImageError> {
+        let image = Self::check(bytes).inspect_err(|error| log!(error, "image refused: {}", error))?;
+        let config = &image.config;
+        log!(info, "image of {} bytes: {} layers of {}", image.bytes.len(), config.layers, config.hidden);
+        Ok(image)
+    }
+
+    fn check(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let header = header::read(bytes)?;
         let bytes = header.whole;
         let sections = header.sections;
@@ -161,10 +169,14 @@ impl<'a> Image<'a> {
     /// # Errors
     /// [`ImageError::Checksum`] names the first section that is damaged.
     pub fn verify(&self) -> Result<(), ImageError> {
-        for record in self.sections {
-            checked((record, body(self.bytes, record)?), record.part())?;
+        let mut sections = self.sections.iter();
+        let whole =
+            sections.try_for_each(|record| checked((record, body(self.bytes, record)?), record.part()).map(drop));
+        match &whole {
+            Ok(()) => log!(info, "image is as it was packed"),
+            Err(error) => log!(error, "image is damaged: {}", error),
         }
-        Ok(())
+        whole
     }
 }
 

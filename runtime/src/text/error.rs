@@ -8,6 +8,7 @@ use core::fmt;
 
 /// The part of a tokenizer or template section that an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum TextPart {
@@ -49,6 +50,7 @@ impl fmt::Display for TextPart {
 
 /// Why text could not be read, cut or rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum TextError {
     /// The section does not begin with the expected magic. Pass the section of that kind;
