@@ -61,9 +61,26 @@ pub struct Reply {
     pub ending: Ending,
 }
 
+/// Takes a reply as it comes; a function that takes text is one.
+pub trait Emit {
+    /// Takes text, whole characters.
+    fn text(&mut self, text: &str);
+
+    /// Takes a token that will be appended, after the text that it completes; `count` of them are the reply so far.
+    fn token(&mut self, id: u32, count: usize) {
+        let _ = (id, count);
+    }
+}
+
+impl<F: FnMut(&str)> Emit for F {
+    fn text(&mut self, text: &str) {
+        self(text);
+    }
+}
+
 impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
-    /// Generates a reply to the tokens that the session holds, and gives its text, whole characters at a time, to
-    /// `emit`. Control tokens are appended but not shown.
+    /// Generates a reply to the tokens that the session holds, and gives its text, whole characters at a time, and its
+    /// tokens to `emit`. Control tokens are appended but not shown.
     ///
     /// # Errors
     /// [`StepError::NoLogits`] if nothing was processed before, [`StepError::NonFinite`] as in a step. What was held
@@ -73,7 +90,7 @@ impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
         tokenizer: &Tokenizer<'_>,
         sampler: &mut Sampler,
         until: Until<'_, '_>,
-        mut emit: impl FnMut(&str),
+        mut emit: impl Emit,
     ) -> Result<Reply, StepError> {
         let Until { stop_tokens, stop_strings, tokens: most, cancel } = until;
         let mut characters = Utf8Stream::new();
@@ -98,17 +115,18 @@ impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
             // A padded vocabulary has rows that stand for no token and so for no text.
             let bytes = tokenizer.token_bytes(id).filter(|_| !tokenizer.is_control(id)).unwrap_or(&[]);
             characters.push(bytes, |text| {
-                stop_strings.push(text, &mut emit);
+                stop_strings.push(text, |text| emit.text(text));
             });
             if !stop_strings.stopped() {
+                emit.token(id, tokens + 1);
                 self.decode(id)?;
                 tokens += 1;
             }
         };
         characters.finish(|text| {
-            stop_strings.push(text, &mut emit);
+            stop_strings.push(text, |text| emit.text(text));
         });
-        stop_strings.finish(&mut emit);
+        stop_strings.finish(|text| emit.text(text));
         log!(info, "reply of {} tokens, ended by {}", tokens, ending);
         Ok(Reply { tokens, ending })
     }

@@ -151,7 +151,7 @@ fn answer<K: Kernels, W: Workers>(session: &mut Session<'_, K, W>, tokens: usize
         cancel: &AtomicBool::new(false),
     };
     let mut sampler = Sampler::new(Sampling::GREEDY, 0)?;
-    let reply = session.generate(&tokenizer, &mut sampler, until, |text| {
+    let reply = session.generate(&tokenizer, &mut sampler, until, |text: &str| {
         let _ = Uart.write_str(text);
     })?;
     let _ = writeln!(Uart, "\n{} tokens, {:?}", reply.tokens, reply.ending);

@@ -30,6 +30,28 @@ static void check(const char *what, pocket_status status) {
     exit(1);
 }
 
+/* With the place and the numbers, which an image that did not open and a session know. */
+static void say(const char *what, pocket_status status, const char *sentence, size_t length) {
+    fprintf(stderr, "answer: %s: %.*s (%u)\n", what, (int)length, sentence, (unsigned)status);
+    exit(1);
+}
+
+static void check_image(const char *what, pocket_status status, const pocket_image *image) {
+    char sentence[POCKET_SENTENCE_BYTES];
+    size_t length = 0;
+    if (status == POCKET_OK) return;
+    pocket_image_error_text(image, sentence, sizeof sentence, &length);
+    say(what, status, sentence, length);
+}
+
+static void check_session(const char *what, pocket_status status, const pocket_session *session) {
+    char sentence[POCKET_SENTENCE_BYTES];
+    size_t length = 0;
+    if (status == POCKET_OK) return;
+    pocket_session_error_text(session, sentence, sizeof sentence, &length);
+    say(what, status, sentence, length);
+}
+
 static void fail(const char *what) {
     perror(what);
     exit(1);
@@ -96,7 +118,7 @@ int main(int count, char **arguments) {
     if (bytes == MAP_FAILED) fail(path);
     close(file);
     pocket_image image;
-    check(path, pocket_image_open(bytes, length, &image));
+    check_image(path, pocket_image_open(bytes, length, &image), &image);
 
     /* How much memory it takes is known before any of it is taken. */
     pocket_facts facts;
@@ -132,17 +154,19 @@ int main(int count, char **arguments) {
         turn.role = POCKET_ROLE_USER;
         turn.content = question;
         turn.length = strlen(question);
-        check("question", pocket_prefill_chat(session, &turn, 1, POCKET_THINKING_DEFAULT, &prompt_tokens));
+        check_session("question",
+                      pocket_prefill_chat(session, &turn, 1, POCKET_THINKING_DEFAULT, &prompt_tokens), session);
     } else {
-        check("question",
-              pocket_prefill_text(session, question, strlen(question), POCKET_SPECIAL_AS_TEXT, &prompt_tokens));
+        check_session("question",
+                      pocket_prefill_text(session, question, strlen(question), POCKET_SPECIAL_AS_TEXT, &prompt_tokens),
+                      session);
     }
 
     pocket_until until;
     memset(&until, 0, sizeof until);
     until.tokens = tokens;
     pocket_reply reply;
-    check("reply", pocket_generate(session, &until, show, NULL, &reply));
+    check_session("reply", pocket_generate(session, &until, show, NULL, &reply), session);
     uint32_t used;
     check("kernels", pocket_session_kernels(session, &used));
     fprintf(stderr, "\n%zu tokens asked, %zu answered on %s, %lu workers; %zu bytes at most\n", prompt_tokens,

@@ -10,7 +10,7 @@
  * Memory. Nothing is allocated, ever. Three things are yours: the image's bytes, which are read in place and must not
  * change; the pocket_image, a small object that may be copied; and the arena, in which a session does everything. An
  * image's bytes and an arena begin at a multiple of 64. Nothing needs closing: use the memory for something else when
- * you no longer use what is in it. Besides, calls take some kilobytes of stack.
+ * you no longer use what is in it. Besides, a call takes up to POCKET_STACK_BYTES of stack.
  *
  * Pointers. A pointer that is not null leads to as much memory as its length or type says, which nobody else writes
  * while the function runs. Null pointers, misaligned ones and absurd lengths are found and reported; others cannot be.
@@ -18,8 +18,9 @@
  * results need not be initialised; an arena neither.
  *
  * Errors. Functions that can fail give a pocket_status, POCKET_OK or a POCKET_ERROR_, and pocket_error_text has a
- * sentence for each. After an error the results are not written, unless the function says so, and a session is as it was
- * before the batch in which the error appeared. No input makes the library abort, write elsewhere or call exit.
+ * sentence for each; an image that did not open and a session have one with the place and the numbers besides. After an
+ * error the results are not written, unless the function says so, and a session is as it was before the batch in which
+ * the error appeared. No input makes the library abort, write elsewhere or call exit.
  *
  * Threads. The library has no global state. An image may be used by any number of threads. A session may move from
  * thread to thread, but one call at a time may use it: a second one, also from a callback, gets POCKET_ERROR_BUSY. Only
@@ -39,8 +40,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// As many bytes have room for every sentence of `pocket_image_error_text` and `pocket_session_error_text`.
+#define POCKET_SENTENCE_BYTES 256
+
 // The version of this interface. It rises when a program must be compiled again.
-#define POCKET_ABI 1
+#define POCKET_ABI 2
 
 // No token.
 #define POCKET_NO_TOKEN 4294967295
@@ -53,6 +57,12 @@
 
 // The attention cache holds 8-bit integers with scales: about half the bytes.
 #define POCKET_CACHE_I8 1
+
+// Stack that a call takes of the calling thread, at most and without what callbacks take.
+#define POCKET_STACK_BYTES (40 * 1024)
+
+// Stack that a job takes of a worker, at most.
+#define POCKET_JOB_STACK_BYTES (32 * 1024)
 
 // The fastest that this machine has and this library knows.
 #define POCKET_KERNELS_BEST 0
@@ -258,6 +268,10 @@ typedef struct pocket_text {
   size_t length;
 } pocket_text;
 
+// Takes a token of a reply, the `count`-th from 1 on: after the text that it completes was shown, before it is appended.
+// `pocket_detokenize` has its bytes. Gives 0 to go on, and anything else to end the reply after this token.
+typedef int (*pocket_token_fn)(void *context, uint32_t token, size_t count);
+
 // What may end a reply.
 typedef struct pocket_until {
   // The most tokens that it may have.
@@ -270,6 +284,10 @@ typedef struct pocket_until {
   const struct pocket_text *stop_strings;
   // How many.
   size_t stop_string_count;
+  // Takes every token; null: nobody does.
+  pocket_token_fn tell;
+  // Handed to `tell`.
+  void *tell_context;
 } pocket_until;
 
 // Takes a piece of a reply: whole characters of UTF-8, not terminated, valid during the call. Gives 0 to go on, and
@@ -458,7 +476,8 @@ typedef struct pocket_reply {
 extern "C" {
 #endif // __cplusplus
 
-// What a status means and what to do, as an English sentence that lives for ever; never null.
+// What a status means and what to do, as an English sentence that lives for ever; never null. Where it happened and
+// which numbers do not fit say `pocket_image_error_text` and `pocket_session_error_text`.
 const char *pocket_error_text(pocket_status status);
 
 // The `POCKET_ABI` of the library; compare it with the header's.
@@ -469,6 +488,11 @@ uint32_t pocket_abi(void);
 //
 // An image without a tokenizer or template opens; what needs one gives the error.
 pocket_status pocket_image_open(const void *bytes, size_t length, struct pocket_image *image);
+
+// Writes what is wrong with an image that `pocket_image_open` could not open, with the part and the numbers: `*length`
+// bytes of UTF-8 at `text`, where there is `room` for them; not terminated. `POCKET_SENTENCE_BYTES` are always enough;
+// if the room is too small, `*length` says how much it takes and the status is `POCKET_ERROR_BUFFER`.
+pocket_status pocket_image_error_text(const struct pocket_image *image, char *text, size_t room, size_t *length);
 
 // Checks the checksums of the whole image, weights too: reads all of it once.
 pocket_status pocket_image_verify(const struct pocket_image *image);
@@ -512,6 +536,13 @@ pocket_status pocket_session_new(const struct pocket_image *image,
 
 // Which kernels the session computes with: `POCKET_KERNELS_*`, never `POCKET_KERNELS_BEST`.
 pocket_status pocket_session_kernels(const struct pocket_session *session, uint32_t *kernels);
+
+// Writes why the last call that failed with this session did so, with the numbers: `*length` bytes of UTF-8 at `text`,
+// where there is `room` for them; not terminated. `POCKET_SENTENCE_BYTES` are always enough; if the room is too small,
+// `*length` says how much it takes and the status is `POCKET_ERROR_BUFFER`.
+//
+// Calls that were refused with `POCKET_ERROR_BUSY`, and this one, do not count.
+pocket_status pocket_session_error_text(const struct pocket_session *session, char *text, size_t room, size_t *length);
 
 // Ends the reply that `pocket_generate` is at, before its next token; if it is at none, the next one at once. Any
 // thread and any signal handler may call this at any time while the session lives.
@@ -587,7 +618,8 @@ pocket_status pocket_render_chat(const struct pocket_image *image,
 // (null: to nobody) as it comes. Control tokens are appended but not shown. Every token that is shown is appended, so a
 // chat goes on with `pocket_prefill_chat`. `reply` may be null.
 //
-// For tokens instead of text, call `pocket_sample` and `pocket_decode` in turn.
+// `until` may ask for the tokens too: it is told all that are appended and no other. For logits, or another choice of
+// tokens, call `pocket_sample` and `pocket_decode` in turn.
 pocket_status pocket_generate(struct pocket_session *session,
                               const struct pocket_until *until,
                               pocket_text_fn show,

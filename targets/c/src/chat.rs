@@ -7,7 +7,7 @@ use pocket_runtime::text::{ChatTemplate, RenderOptions, Rendered, Role, Specials
 
 use crate::image::{Opened, PocketImage};
 use crate::pointer::{Out, slice, slice_mut, text};
-use crate::session::{Entered, Inner, PocketSession};
+use crate::session::{Entered, Inner, PocketSession, within};
 use crate::status::{Checked, Fault, POCKET_ERROR_BUFFER, POCKET_ERROR_VALUE, PocketStatus, status};
 
 /// Instructions.
@@ -57,7 +57,7 @@ impl<'a> Chat<'a> {
             POCKET_THINKING_DEFAULT => None,
             POCKET_THINKING_ON => Some(true),
             POCKET_THINKING_OFF => Some(false),
-            _ => return Err(Fault(POCKET_ERROR_VALUE)),
+            _ => return Err(Fault::Here(POCKET_ERROR_VALUE)),
         };
         // SAFETY: passed on to the caller.
         let given = unsafe { slice::<PocketTurn>(turns, count) }?;
@@ -76,7 +76,7 @@ impl<'a> Chat<'a> {
                 POCKET_ROLE_SYSTEM => Role::System,
                 POCKET_ROLE_USER => Role::User,
                 POCKET_ROLE_ASSISTANT => Role::Assistant,
-                _ => return Err(Fault(POCKET_ERROR_VALUE)),
+                _ => return Err(Fault::Here(POCKET_ERROR_VALUE)),
             };
             // SAFETY: passed on to the caller.
             *turn = Turn { role, content: unsafe { text(given.content, given.length) }? };
@@ -112,19 +112,19 @@ pub unsafe extern "C" fn pocket_prefill_chat(
     thinking: u32,
     count: *mut usize,
 ) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, out) = unsafe { (Entered::new(session)?, Out::optional(count)?) };
-        // SAFETY: the header's contract.
-        let mut chat = unsafe { Chat::read(turns, turn_count, thinking) }?;
-        let Inner { session, opened, chat: room, .. } = &mut *entered;
+        let (mut chat, out) = unsafe { (Chat::read(turns, turn_count, thinking)?, Out::optional(count)?) };
+        let Inner { session, opened, chat: room, .. } = &mut **entered;
         let session = session.steps();
         let rendered = chat.render(&opened.template()?, !session.tokens().is_empty(), room)?;
         let specials = Specials::RecogniseOutside(rendered.protected);
         let count = session.prefill_text(&opened.tokenizer()?, rendered.text, specials)?;
         out.inspect(|out| out.set(count));
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// Writes a chat as the model's template does, with what begins a reply, for people to look at: `*length` bytes of UTF-8
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn pocket_render_chat(
             Ok(rendered) => out.set(rendered.text.len()),
             Err(TextError::RenderTooLong { need, .. }) => {
                 out.set(need as usize);
-                return Err(Fault(POCKET_ERROR_BUFFER));
+                return Err(Fault::Here(POCKET_ERROR_BUFFER));
             }
             Err(error) => return Err(error.into()),
         }

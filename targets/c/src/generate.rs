@@ -1,15 +1,15 @@
 //! Replies.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use pocket_runtime::generate::{Ending, Reply, Until};
+use pocket_runtime::generate::{Emit, Ending, Reply, Until};
 use pocket_runtime::text::StopStrings;
 
 use crate::image::{POCKET_NO_TOKEN, POCKET_STOPS_MAX};
 use crate::pointer::{Out, read, slice, text};
-use crate::session::{Entered, Inner, PocketSession};
-use crate::status::{Checked, Fault, POCKET_ERROR_TOO_MANY_STOPS, PocketStatus, status};
+use crate::session::{Entered, Inner, PocketSession, within};
+use crate::status::{Checked, Fault, POCKET_ERROR_TOO_MANY_STOPS, PocketStatus};
 
 /// The longest stop string, in bytes.
 pub const POCKET_STOP_BYTES_MAX: usize = 252;
@@ -36,6 +36,10 @@ pub struct PocketText {
     pub length: usize,
 }
 
+/// Takes a token of a reply, the `count`-th from 1 on: after the text that it completes was shown, before it is appended.
+/// `pocket_detokenize` has its bytes. Gives 0 to go on, and anything else to end the reply after this token.
+pub type PocketTokenFn = Option<unsafe extern "C" fn(context: *mut c_void, token: u32, count: usize) -> c_int>;
+
 /// What may end a reply.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -50,6 +54,10 @@ pub struct PocketUntil {
     pub stop_strings: *const PocketText,
     /// How many.
     pub stop_string_count: usize,
+    /// Takes every token; null: nobody does.
+    pub tell: PocketTokenFn,
+    /// Handed to `tell`.
+    pub tell_context: *mut c_void,
 }
 
 /// Takes a piece of a reply: whole characters of UTF-8, not terminated, valid during the call. Gives 0 to go on, and
@@ -97,7 +105,7 @@ impl<'a> Stops<'a> {
         let given = unsafe { slice(strings, count) }?;
         let mut stops = Self { strings: [""; POCKET_STOPS_MAX], count };
         if count > POCKET_STOPS_MAX {
-            return Err(Fault(POCKET_ERROR_TOO_MANY_STOPS));
+            return Err(Fault::Here(POCKET_ERROR_TOO_MANY_STOPS));
         }
         for (stop, &PocketText { bytes, length }) in stops.strings.iter_mut().zip(given) {
             // SAFETY: passed on to the caller.
@@ -107,11 +115,49 @@ impl<'a> Stops<'a> {
     }
 }
 
+/// The caller's functions.
+pub(crate) struct Listener<'a> {
+    show: PocketTextFn,
+    show_context: *mut c_void,
+    tell: PocketTokenFn,
+    tell_context: *mut c_void,
+    cancel: &'a AtomicBool,
+    /// Whether one of them has had enough.
+    ended: bool,
+}
+
+impl Listener<'_> {
+    fn end(&mut self) {
+        self.ended = true;
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Emit for &mut Listener<'_> {
+    fn text(&mut self, text: &str) {
+        let Some(show) = self.show else { return };
+        // SAFETY: the caller's function, called as the header says.
+        if unsafe { show(self.show_context, text.as_ptr().cast(), text.len()) } != 0 {
+            self.show = None;
+            self.end();
+        }
+    }
+
+    fn token(&mut self, id: u32, count: usize) {
+        let Some(tell) = self.tell else { return };
+        // SAFETY: the caller's function, called as the header says.
+        if unsafe { tell(self.tell_context, id, count) } != 0 {
+            self.end();
+        }
+    }
+}
+
 /// Generates a reply to the tokens that the session holds, with the session's sampler, and gives its text to `show`
 /// (null: to nobody) as it comes. Control tokens are appended but not shown. Every token that is shown is appended, so a
 /// chat goes on with `pocket_prefill_chat`. `reply` may be null.
 ///
-/// For tokens instead of text, call `pocket_sample` and `pocket_decode` in turn.
+/// `until` may ask for the tokens too: it is told all that are appended and no other. For logits, or another choice of
+/// tokens, call `pocket_sample` and `pocket_decode` in turn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_generate(
     session: *mut PocketSession,
@@ -120,9 +166,9 @@ pub unsafe extern "C" fn pocket_generate(
     show_context: *mut c_void,
     reply: *mut PocketReply,
 ) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, until, out) = unsafe { (Entered::new(session)?, read(until)?, Out::optional(reply)?) };
+        let (until, out) = unsafe { (read(until)?, Out::optional(reply)?) };
         // SAFETY: the header's contract.
         let stops = unsafe { Stops::read(until.stop_strings, until.stop_string_count) }?;
         let own_stops = match until.stop_tokens.is_null() {
@@ -135,29 +181,24 @@ pub unsafe extern "C" fn pocket_generate(
         let mut stop_strings = StopStrings::new(strings, &mut held)?;
 
         let cancel = entered.cancel();
-        let mut ended = false;
-        let mut emit = |piece: &str| {
-            let Some(show) = show.filter(|_| !ended) else { return };
-            // SAFETY: the caller's function, called as the header says.
-            ended = unsafe { show(show_context, piece.as_ptr().cast(), piece.len()) } != 0;
-            if ended {
-                cancel.store(true, Ordering::Relaxed);
-            }
-        };
-        let Inner { session, opened, sampler, .. } = &mut *entered;
+        let mut listener =
+            Listener { show, show_context, tell: until.tell, tell_context: until.tell_context, cancel, ended: false };
+        let Inner { session, opened, sampler, .. } = &mut **entered;
         let tokenizer = opened.tokenizer()?;
-        let until = Until {
+        let ends = Until {
             stop_tokens: own_stops.unwrap_or(opened.stop_tokens()),
             stop_strings: &mut stop_strings,
             tokens: until.tokens,
             cancel,
         };
-        let generated = session.steps().generate(&tokenizer, sampler, until, &mut emit);
-        if ended || matches!(generated, Ok(Reply { ending: Ending::Cancelled, .. })) {
+        let generated = session.steps().generate(&tokenizer, sampler, ends, &mut listener);
+        if listener.ended || matches!(generated, Ok(Reply { ending: Ending::Cancelled, .. })) {
             cancel.store(false, Ordering::Relaxed);
         }
         let generated = generated?;
         out.inspect(|out| out.set(generated.into()));
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }

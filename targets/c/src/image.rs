@@ -1,16 +1,18 @@
 //! Images.
 
 use core::ffi::{c_char, c_void};
+use core::ptr::NonNull;
 
 use pocket_runtime::text::{ChatTemplate, Tokenizer};
 use pocket_runtime::{Image, ImageError};
 
 use crate::pointer::{Out, one, slice};
 use crate::sampling::PocketSampling;
+use crate::sentence;
 use crate::status::{Checked, Fault, POCKET_ERROR_NOT_OPEN, POCKET_ERROR_TOO_MANY_STOPS, PocketStatus, status};
 
 /// The version of this interface. It rises when a program must be compiled again.
-pub const POCKET_ABI: u32 = 1;
+pub const POCKET_ABI: u32 = 2;
 
 /// No token.
 pub const POCKET_NO_TOKEN: u32 = 0xFFFF_FFFF;
@@ -49,6 +51,20 @@ static_assertions::const_assert!(align_of::<Opened>() <= align_of::<PocketImage>
 /// Marks an open image.
 const TAG: u64 = u64::from_le_bytes(*b"PKT-open");
 
+/// What a [`PocketImage`] holds that failed to open.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Failed {
+    tag: u64,
+    fault: Fault,
+}
+
+static_assertions::const_assert!(size_of::<Failed>() <= size_of::<PocketImage>());
+static_assertions::const_assert!(align_of::<Failed>() <= align_of::<PocketImage>());
+
+/// Marks an image that failed to open.
+const FAILED: u64 = u64::from_le_bytes(*b"PKT-fail");
+
 /// Tokens that end a reply, the image's and the template's.
 #[derive(Clone, Copy)]
 struct StopTokens {
@@ -63,7 +79,7 @@ impl StopTokens {
             if all.as_slice().contains(&id) {
                 continue;
             }
-            *all.ids.get_mut(all.count).ok_or(Fault(POCKET_ERROR_TOO_MANY_STOPS))? = id;
+            *all.ids.get_mut(all.count).ok_or(Fault::Here(POCKET_ERROR_TOO_MANY_STOPS))? = id;
             all.count += 1;
         }
         Ok(all)
@@ -89,20 +105,12 @@ impl Opened {
     /// The header's contract, for `'a`.
     pub(crate) unsafe fn behind<'a>(pointer: *const PocketImage) -> Checked<&'a Self> {
         let pointer = one(pointer)?;
-        // SAFETY: by the header's contract there are a `PocketImage`'s bytes, which begin with the tag's.
-        let tag = unsafe { pointer.cast::<u64>().read() };
-        if tag != TAG {
-            return Err(Fault(POCKET_ERROR_NOT_OPEN));
+        // SAFETY: passed on to the caller.
+        if unsafe { tag(pointer) } != TAG {
+            return Err(Fault::Here(POCKET_ERROR_NOT_OPEN));
         }
         // SAFETY: only `pocket_image_open` writes the tag, and an `Opened` with it; size and alignment are asserted.
         Ok(unsafe { pointer.cast::<Self>().as_ref() })
-    }
-
-    /// Writes a copy.
-    pub(crate) fn copy_to(&self, out: &Out<PocketImage>) {
-        out.set(PocketImage { opaque: [0; 128] });
-        // SAFETY: `out` is aligned room for a `PocketImage`, in which an `Opened` fits as asserted.
-        unsafe { out.as_ptr().cast::<Self>().write(*self) };
     }
 
     /// The tokenizer, or why there is none.
@@ -121,6 +129,15 @@ impl Opened {
     }
 }
 
+/// What marks an image.
+///
+/// # Safety
+/// The header's contract.
+unsafe fn tag(image: NonNull<PocketImage>) -> u64 {
+    // SAFETY: by the header's contract there are a `PocketImage`'s bytes, which begin with the tag's.
+    unsafe { image.cast().read() }
+}
+
 /// Checks and opens the image in `bytes`, which begin at a multiple of 64 and stay where and as they are while the image
 /// or a session of it is used. They are read in place: flash, a mapped file or RAM. No weight is touched.
 ///
@@ -136,9 +153,42 @@ pub unsafe extern "C" fn pocket_image_open(
         let out = unsafe { Out::new(image) }?;
         out.set(PocketImage { opaque: [0; 128] });
         // SAFETY: the header's contract, which for an image's bytes lasts as long as anything that comes of it.
-        let bytes = unsafe { slice::<u8>(bytes.cast(), length) }?;
-        Opened::open(bytes)?.copy_to(&out);
-        Ok(())
+        match unsafe { slice::<u8>(bytes.cast(), length) }.and_then(Opened::open) {
+            Ok(opened) => {
+                // SAFETY: `out` is aligned room for a `PocketImage`, in which an `Opened` fits as asserted.
+                unsafe { out.as_ptr().cast::<Opened>().write(opened) };
+                Ok(())
+            }
+            Err(fault) => {
+                // SAFETY: as above for a `Failed`.
+                unsafe { out.as_ptr().cast::<Failed>().write(Failed { tag: FAILED, fault }) };
+                Err(fault)
+            }
+        }
+    })
+}
+
+/// Writes what is wrong with an image that `pocket_image_open` could not open, with the part and the numbers: `*length`
+/// bytes of UTF-8 at `text`, where there is `room` for them; not terminated. `POCKET_SENTENCE_BYTES` are always enough;
+/// if the room is too small, `*length` says how much it takes and the status is `POCKET_ERROR_BUFFER`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pocket_image_error_text(
+    image: *const PocketImage,
+    text: *mut c_char,
+    room: usize,
+    length: *mut usize,
+) -> PocketStatus {
+    status(|| {
+        let image = one(image)?;
+        // SAFETY: the header's contract.
+        let fault = match unsafe { tag(image) } {
+            TAG => None,
+            // SAFETY: only `pocket_image_open` writes the tag, and a `Failed` with it; size and alignment are asserted.
+            FAILED => Some(unsafe { image.cast::<Failed>().read() }.fault),
+            _ => return Err(Fault::Here(POCKET_ERROR_NOT_OPEN)),
+        };
+        // SAFETY: the header's contract.
+        unsafe { sentence::write(fault, text, room, length) }
     })
 }
 

@@ -2,11 +2,6 @@
 
 use core::ffi::{CStr, c_char, c_void};
 
-use pocket_kernels::Scalar;
-#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-use pocket_kernels_aarch64::{Neon, NeonDot, NeonI8mm};
-#[cfg(target_arch = "x86_64")]
-use pocket_kernels_x86::{Avx2, Avx512Vnni};
 use pocket_runtime::{Image, Plan, Session};
 
 use crate::status::{Checked, Fault, POCKET_ERROR_KERNELS, POCKET_ERROR_VALUE};
@@ -63,12 +58,13 @@ impl PocketMachine {
     };
 }
 
-/// Defines [`AnySession`] and how its kernels are proved, from a list that has the fastest first.
+/// Defines [`AnySession`] and how its kernels are proved, from a list that has the fastest first. What a session computes
+/// is in the library once for each entry, so every one is a feature that a program for one chip can do without.
 macro_rules! sessions {
-    ($( $(#[$cfg:meta])? $isa:ident = $number:ident, $name:literal, $proof:expr; )+) => {
+    ($( $(#[$cfg:meta])? $isa:ident($kernels:ty) = $number:ident, $name:literal, $proof:expr; )+) => {
         /// A session on kernels that were chosen at run time.
         pub(crate) enum AnySession {
-            $( $(#[$cfg])? $isa(ChosenSession<$isa>), )+
+            $( $(#[$cfg])? $isa(ChosenSession<$kernels>), )+
         }
 
         impl AnySession {
@@ -81,18 +77,18 @@ macro_rules! sessions {
             ) -> Checked<Self> {
                 let best = machine.kernels == POCKET_KERNELS_BEST;
                 if machine.kernels > POCKET_KERNELS_NEON_I8MM || (best && machine.promised != 0) {
-                    return Err(Fault(POCKET_ERROR_VALUE));
+                    return Err(Fault::Here(POCKET_ERROR_VALUE));
                 }
                 $(
                     $(#[$cfg])?
                     if best || machine.kernels == $number {
-                        let proof: fn(&PocketMachine) -> Option<$isa> = $proof;
+                        let proof: fn(&PocketMachine) -> Option<$kernels> = $proof;
                         if let Some(kernels) = proof(machine) {
                             return Ok(Self::$isa(Session::new(image, plan, arena, kernels, workers)?));
                         }
                     }
                 )+
-                Err(Fault(POCKET_ERROR_KERNELS))
+                Err(Fault::Here(POCKET_ERROR_KERNELS))
             }
 
             /// The number of its kernels.
@@ -121,35 +117,38 @@ macro_rules! sessions {
 }
 
 sessions! {
-    #[cfg(target_arch = "x86_64")]
-    Avx512Vnni = POCKET_KERNELS_AVX512VNNI, c"avx512vnni", |machine| match machine.promised {
-        0 => Avx512Vnni::detect(),
+    #[cfg(all(target_arch = "x86_64", feature = "avx512vnni"))]
+    Avx512Vnni(pocket_kernels_x86::Avx512Vnni) = POCKET_KERNELS_AVX512VNNI, c"avx512vnni",
+        |machine| match machine.promised {
+        0 => pocket_kernels_x86::Avx512Vnni::detect(),
         // SAFETY: the caller's promise.
-        _ => Some(unsafe { Avx512Vnni::assume() }),
+        _ => Some(unsafe { pocket_kernels_x86::Avx512Vnni::assume() }),
     };
-    #[cfg(target_arch = "x86_64")]
-    Avx2 = POCKET_KERNELS_AVX2, c"avx2", |machine| match machine.promised {
-        0 => Avx2::detect(),
+    #[cfg(all(target_arch = "x86_64", feature = "avx2"))]
+    Avx2(pocket_kernels_x86::Avx2) = POCKET_KERNELS_AVX2, c"avx2", |machine| match machine.promised {
+        0 => pocket_kernels_x86::Avx2::detect(),
         // SAFETY: the caller's promise.
-        _ => Some(unsafe { Avx2::assume() }),
+        _ => Some(unsafe { pocket_kernels_x86::Avx2::assume() }),
     };
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-    NeonI8mm = POCKET_KERNELS_NEON_I8MM, c"neon-i8mm", |machine| match machine.promised {
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", feature = "neon-i8mm"))]
+    NeonI8mm(pocket_kernels_aarch64::NeonI8mm) = POCKET_KERNELS_NEON_I8MM, c"neon-i8mm",
+        |machine| match machine.promised {
         // SAFETY: by the header's contract the values are the operating system's, or 0, which is nothing.
-        0 => unsafe { NeonI8mm::from_hwcap(machine.hwcap, machine.hwcap2) },
+        0 => unsafe { pocket_kernels_aarch64::NeonI8mm::from_hwcap(machine.hwcap, machine.hwcap2) },
         // SAFETY: the caller's promise.
-        _ => Some(unsafe { NeonI8mm::assume() }),
+        _ => Some(unsafe { pocket_kernels_aarch64::NeonI8mm::assume() }),
     };
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-    NeonDot = POCKET_KERNELS_NEON_DOT, c"neon-dot", |machine| match machine.promised {
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", feature = "neon-dot"))]
+    NeonDot(pocket_kernels_aarch64::NeonDot) = POCKET_KERNELS_NEON_DOT, c"neon-dot", |machine| match machine.promised {
         // SAFETY: by the header's contract the values are the operating system's, or 0, which is nothing.
-        0 => unsafe { NeonDot::from_hwcap(machine.hwcap, machine.hwcap2) },
+        0 => unsafe { pocket_kernels_aarch64::NeonDot::from_hwcap(machine.hwcap, machine.hwcap2) },
         // SAFETY: the caller's promise.
-        _ => Some(unsafe { NeonDot::assume() }),
+        _ => Some(unsafe { pocket_kernels_aarch64::NeonDot::assume() }),
     };
-    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
-    Neon = POCKET_KERNELS_NEON, c"neon", |_| Some(Neon::new());
-    Scalar = POCKET_KERNELS_SCALAR, c"scalar", |_| Some(Scalar);
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", feature = "neon"))]
+    Neon(pocket_kernels_aarch64::Neon) = POCKET_KERNELS_NEON, c"neon", |_| Some(pocket_kernels_aarch64::Neon::new());
+    #[cfg(feature = "scalar")]
+    Scalar(pocket_kernels::Scalar) = POCKET_KERNELS_SCALAR, c"scalar", |_| Some(pocket_kernels::Scalar);
 }
 
 /// The name of kernels, for logs and command lines; the empty string for those that this library does not have.

@@ -21,6 +21,8 @@
 // In the header's order, from the first function that is called to the last.
 mod status;
 
+mod sentence;
+
 mod image;
 
 mod limits;
@@ -51,6 +53,7 @@ pub use image::*;
 pub use kernels::*;
 pub use limits::*;
 pub use sampling::*;
+pub use sentence::*;
 pub use session::*;
 pub use status::*;
 pub use steps::*;

@@ -12,6 +12,11 @@ pub const POCKET_CACHE_F16: u32 = 0;
 /// The attention cache holds 8-bit integers with scales: about half the bytes.
 pub const POCKET_CACHE_I8: u32 = 1;
 
+/// Stack that a call takes of the calling thread, at most and without what callbacks take.
+pub const POCKET_STACK_BYTES: usize = 40 * 1024;
+/// Stack that a job takes of a worker, at most.
+pub const POCKET_JOB_STACK_BYTES: usize = 32 * 1024;
+
 /// What a session is granted. Everything that the plan counts follows from this and the model's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -68,7 +73,7 @@ impl Planned {
         let cache = match cache {
             POCKET_CACHE_F16 => CacheType::F16,
             POCKET_CACHE_I8 => CacheType::I8,
-            _ => return Err(Fault(POCKET_ERROR_VALUE)),
+            _ => return Err(Fault::Here(POCKET_ERROR_VALUE)),
         };
         let plan = Plan::try_new(opened.image.config(), &Limits { context, batch, workers, cache, word_bytes })?;
         let chat_offset = HEAD_BYTES.checked_add(plan.arena_bytes());

@@ -11,8 +11,8 @@ use crate::status::{
 
 /// Checks a pointer to one value.
 pub(crate) fn one<T>(pointer: *const T) -> Checked<NonNull<T>> {
-    let pointer = NonNull::new(pointer.cast_mut()).ok_or(Fault(POCKET_ERROR_NULL))?;
-    if pointer.is_aligned() { Ok(pointer) } else { Err(Fault(POCKET_ERROR_MISALIGNED)) }
+    let pointer = NonNull::new(pointer.cast_mut()).ok_or(Fault::Here(POCKET_ERROR_NULL))?;
+    if pointer.is_aligned() { Ok(pointer) } else { Err(Fault::Here(POCKET_ERROR_MISALIGNED)) }
 }
 
 /// Checks a pointer to `len` values; none may be anywhere.
@@ -22,7 +22,7 @@ fn many<T>(pointer: *const T, len: usize) -> Checked<NonNull<T>> {
     }
     match len.checked_mul(size_of::<T>()) {
         Some(bytes) if bytes <= isize::MAX as usize => one(pointer),
-        _ => Err(Fault(POCKET_ERROR_LENGTH)),
+        _ => Err(Fault::Here(POCKET_ERROR_LENGTH)),
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) unsafe fn slice_mut<'a, T: AnyBitPattern>(pointer: *mut T, len: usize
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, len: usize) -> Checked<&'a str> {
     // SAFETY: the header's contract.
     let bytes = unsafe { slice::<u8>(pointer.cast(), len) }?;
-    core::str::from_utf8(bytes).map_err(|_| Fault(POCKET_ERROR_UTF8))
+    core::str::from_utf8(bytes).map_err(|_| Fault::Here(POCKET_ERROR_UTF8))
 }
 
 /// Where a result goes; nothing is read from there.

@@ -1,7 +1,7 @@
 //! Sessions: made in an arena, entered by one call at a time.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,7 @@ use crate::image::{Opened, PocketImage};
 use crate::kernels::{AnySession, PocketMachine};
 use crate::limits::{Planned, PocketLimits};
 use crate::pointer::{Context, Out, one, read, slice_mut};
+use crate::sentence;
 use crate::status::{
     Checked, Fault, POCKET_ERROR_BUSY, POCKET_ERROR_NOT_OPEN, POCKET_ERROR_NULL, POCKET_ERROR_OVERLAP, PocketStatus,
     status,
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) opened: Opened,
     pub(crate) sampler: Sampler,
     pub(crate) chat: &'static mut [u8],
+    /// Why the last call that failed did so.
+    fault: Option<Fault>,
 }
 
 /// Marks a session.
@@ -56,7 +59,7 @@ impl<'a> Entered<'a> {
     pub(crate) unsafe fn new(pointer: *const PocketSession) -> Checked<Self> {
         // SAFETY: passed on to the caller.
         let session = unsafe { behind(pointer) }?;
-        if session.busy.swap(true, Ordering::Acquire) { Err(Fault(POCKET_ERROR_BUSY)) } else { Ok(Self(session)) }
+        if session.busy.swap(true, Ordering::Acquire) { Err(Fault::Here(POCKET_ERROR_BUSY)) } else { Ok(Self(session)) }
     }
 
     /// Whether somebody wants the reply to end.
@@ -87,6 +90,21 @@ impl Drop for Entered<'_> {
     }
 }
 
+/// Runs what is behind a function of a session, and keeps why it was not done.
+///
+/// # Safety
+/// The header's contract.
+pub(crate) unsafe fn within(
+    session: *const PocketSession,
+    body: impl FnOnce(&mut Entered<'_>) -> Checked<()>,
+) -> PocketStatus {
+    status(|| {
+        // SAFETY: passed on to the caller.
+        let mut entered = unsafe { Entered::new(session) }?;
+        body(&mut entered).inspect_err(|&fault| entered.fault = Some(fault))
+    })
+}
+
 /// The session behind a pointer, not entered.
 ///
 /// # Safety
@@ -96,7 +114,7 @@ unsafe fn behind<'a>(pointer: *const PocketSession) -> Checked<&'a PocketSession
     // SAFETY: by the header's contract the pointer leads to a session, or at least to memory that is as large.
     let tag = unsafe { (&raw const (*pointer.as_ptr()).tag).read() };
     if tag != TAG ^ pointer.as_ptr().addr() {
-        return Err(Fault(POCKET_ERROR_NOT_OPEN));
+        return Err(Fault::Here(POCKET_ERROR_NOT_OPEN));
     }
     // SAFETY: only `pocket_session_new` writes the tag, after everything else, and a copy elsewhere has the wrong one.
     Ok(unsafe { pointer.as_ref() })
@@ -151,7 +169,7 @@ unsafe fn arena_slice(
     }
     let image = opened.image.bytes().as_ptr_range();
     if start < image.end.addr() && image.start.addr() < start.saturating_add(need) {
-        return Err(Fault(POCKET_ERROR_OVERLAP));
+        return Err(Fault::Here(POCKET_ERROR_OVERLAP));
     }
     // SAFETY: passed on to the caller.
     unsafe { slice_mut(arena.cast(), need) }
@@ -171,7 +189,7 @@ unsafe fn place(
     let (head, arena) = arena.split_at_mut(HEAD_BYTES);
     let head: *mut PocketSession = head.as_mut_ptr().cast();
     if machine.workers > 1 && machine.run.is_none() {
-        return Err(Fault(POCKET_ERROR_NULL));
+        return Err(Fault::Here(POCKET_ERROR_NULL));
     }
     let workers =
         CallersWorkers { count: machine.workers.max(1), run: machine.run, context: Context(machine.run_context) };
@@ -186,6 +204,7 @@ unsafe fn place(
         opened: *opened,
         sampler: Sampler::new(Sampling::GREEDY, 0)?,
         chat,
+        fault: None,
     };
     // SAFETY: as above; the workers, which the session refers to, are not written again.
     unsafe {
@@ -200,11 +219,30 @@ unsafe fn place(
 /// Which kernels the session computes with: `POCKET_KERNELS_*`, never `POCKET_KERNELS_BEST`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_session_kernels(session: *const PocketSession, kernels: *mut u32) -> PocketStatus {
+    let body = |entered: &mut Entered<'_>| {
+        // SAFETY: the header's contract.
+        unsafe { Out::new(kernels) }?.set(entered.session.kernels());
+        Ok(())
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
+}
+
+/// Writes why the last call that failed with this session did so, with the numbers: `*length` bytes of UTF-8 at `text`,
+/// where there is `room` for them; not terminated. `POCKET_SENTENCE_BYTES` are always enough; if the room is too small,
+/// `*length` says how much it takes and the status is `POCKET_ERROR_BUFFER`.
+///
+/// Calls that were refused with `POCKET_ERROR_BUSY`, and this one, do not count.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pocket_session_error_text(
+    session: *const PocketSession,
+    text: *mut c_char,
+    room: usize,
+    length: *mut usize,
+) -> PocketStatus {
     status(|| {
         // SAFETY: the header's contract.
-        let (entered, out) = unsafe { (Entered::new(session)?, Out::new(kernels)?) };
-        out.set(entered.session.kernels());
-        Ok(())
+        unsafe { sentence::write(Entered::new(session)?.fault, text, room, length) }
     })
 }
 

@@ -1,6 +1,7 @@
 //! Errors as numbers that stay the same in every release, and what they mean.
 
 use core::ffi::{CStr, c_char};
+use core::fmt;
 
 use pocket_runtime::text::TextError;
 use pocket_runtime::{Error, ImageError, PlanError, SessionError, StepError};
@@ -128,7 +129,8 @@ pub const POCKET_ERROR_OVERLAP: PocketStatus = 710;
 /// More stop tokens or stop strings than `POCKET_STOPS_MAX`.
 pub const POCKET_ERROR_TOO_MANY_STOPS: PocketStatus = 711;
 
-/// What a status means and what to do, as an English sentence that lives for ever; never null.
+/// What a status means and what to do, as an English sentence that lives for ever; never null. Where it happened and
+/// which numbers do not fit say `pocket_image_error_text` and `pocket_session_error_text`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pocket_error_text(status: PocketStatus) -> *const c_char {
     sentence(status).as_ptr()
@@ -205,9 +207,38 @@ fn sentence(status: PocketStatus) -> &'static CStr {
     }
 }
 
-/// A status that is not [`POCKET_OK`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault(pub(crate) PocketStatus);
+/// Why something was not done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// An error of this interface.
+    Here(PocketStatus),
+    /// An error of the runtime, with its numbers.
+    There(Error),
+}
+
+impl Fault {
+    fn status(self) -> PocketStatus {
+        // The innermost reason says most where sentences have no numbers in them.
+        let code = match self {
+            Self::Here(status) => return status,
+            Self::There(Error::Image(ImageError::Config { reason }) | Error::Plan(PlanError::Config { reason })) => {
+                reason.code()
+            }
+            Self::There(Error::Image(ImageError::Text { reason })) => reason.code(),
+            Self::There(other) => other.code(),
+        };
+        code.into()
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here(status) => f.write_str(sentence(*status).to_str().unwrap_or_default()),
+            Self::There(error) => error.fmt(f),
+        }
+    }
+}
 
 /// What is behind every function.
 pub(crate) type Checked<T> = Result<T, Fault>;
@@ -216,19 +247,13 @@ pub(crate) type Checked<T> = Result<T, Fault>;
 pub(crate) fn status(body: impl FnOnce() -> Checked<()>) -> PocketStatus {
     match body() {
         Ok(()) => POCKET_OK,
-        Err(Fault(status)) => status,
+        Err(fault) => fault.status(),
     }
 }
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        // The innermost reason says most where sentences have no numbers in them.
-        let code = match error {
-            Error::Image(ImageError::Config { reason }) | Error::Plan(PlanError::Config { reason }) => reason.code(),
-            Error::Image(ImageError::Text { reason }) => reason.code(),
-            other => other.code(),
-        };
-        Self(code.into())
+        Self::There(error)
     }
 }
 

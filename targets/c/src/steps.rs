@@ -7,10 +7,11 @@ use pocket_runtime::generate::{Reply, Until};
 use pocket_runtime::text::{Specials, Tokenizer};
 use pocket_runtime::{Error, Sampler, Session, StepError};
 
+use crate::generate::Listener;
 use crate::pointer::{Out, read, slice, text};
 use crate::sampling::PocketSampling;
-use crate::session::{Entered, PocketSession};
-use crate::status::{PocketStatus, status};
+use crate::session::{Entered, PocketSession, within};
+use crate::status::PocketStatus;
 use crate::text::specials;
 use crate::workers::CallersWorkers;
 
@@ -27,7 +28,7 @@ pub(crate) trait Steps {
         tokenizer: &Tokenizer<'_>,
         sampler: &mut Sampler,
         until: Until<'_, '_>,
-        emit: &mut dyn FnMut(&str),
+        listener: &mut Listener<'_>,
     ) -> Result<Reply, StepError>;
     fn logits(&self) -> Option<&[f32]>;
     fn tokens(&self) -> &[u32];
@@ -51,9 +52,9 @@ impl<K: Kernels> Steps for ChosenSession<K> {
         tokenizer: &Tokenizer<'_>,
         sampler: &mut Sampler,
         until: Until<'_, '_>,
-        emit: &mut dyn FnMut(&str),
+        listener: &mut Listener<'_>,
     ) -> Result<Reply, StepError> {
-        self.generate(tokenizer, sampler, until, emit)
+        self.generate(tokenizer, sampler, until, listener)
     }
     fn logits(&self) -> Option<&[f32]> {
         self.logits()
@@ -75,11 +76,13 @@ impl<K: Kernels> Steps for ChosenSession<K> {
 /// Appends tokens and computes the logits of the last. Before any work it is clear whether they fit and are known.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_prefill(session: *mut PocketSession, tokens: *const u32, count: usize) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, tokens) = unsafe { (Entered::new(session)?, slice(tokens, count)?) };
+        let tokens = unsafe { slice(tokens, count) }?;
         Ok(entered.session.steps().prefill(tokens)?)
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// Turns text into tokens and appends them as `pocket_prefill` does; text that makes no token changes nothing.
@@ -94,24 +97,24 @@ pub unsafe extern "C" fn pocket_prefill_text(
     special: u32,
     count: *mut usize,
 ) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, out) = unsafe { (Entered::new(session)?, Out::optional(count)?) };
-        // SAFETY: the header's contract.
-        let text = unsafe { self::text(text, length) }?;
+        let (text, out) = unsafe { (self::text(text, length)?, Out::optional(count)?) };
         let specials = specials(special)?;
         let tokenizer = entered.opened.tokenizer()?;
         let count = entered.session.steps().prefill_text(&tokenizer, text, specials)?;
         out.inspect(|out| out.set(count));
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// Appends one token and computes the logits of what follows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_decode(session: *mut PocketSession, token: u32) -> PocketStatus {
     // SAFETY: the header's contract.
-    status(|| Ok(unsafe { Entered::new(session) }?.session.steps().prefill(&[token])?))
+    unsafe { within(session, |entered| Ok(entered.session.steps().prefill(&[token])?)) }
 }
 
 /// Gives the session another sampler; equal seeds give equal tokens, on every chip. `sampling` may be null: the settings
@@ -122,9 +125,7 @@ pub unsafe extern "C" fn pocket_session_sampling(
     sampling: *const PocketSampling,
     seed: u64,
 ) -> PocketStatus {
-    status(|| {
-        // SAFETY: the header's contract.
-        let mut entered = unsafe { Entered::new(session) }?;
+    let body = |entered: &mut Entered<'_>| {
         let settings = match sampling.is_null() {
             true => entered.opened.image.sampling(),
             // SAFETY: the header's contract.
@@ -132,19 +133,23 @@ pub unsafe extern "C" fn pocket_session_sampling(
         };
         entered.sampler = Sampler::new(settings, seed)?;
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// Chooses the token that follows; it is not appended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_sample(session: *mut PocketSession, token: *mut u32) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, out) = unsafe { (Entered::new(session)?, Out::new(token)?) };
-        let inner = &mut *entered;
+        let out = unsafe { Out::new(token) }?;
+        let inner = &mut **entered;
         out.set(inner.session.steps().sample(&mut inner.sampler)?);
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// The logits of what follows: `*count` (the vocabulary's size) at `*logits`, in the arena, until the next call that
@@ -155,14 +160,16 @@ pub unsafe extern "C" fn pocket_logits(
     logits: *mut *const f32,
     count: *mut usize,
 ) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, logits, count) = unsafe { (Entered::new(session)?, Out::new(logits)?, Out::new(count)?) };
+        let (logits, count) = unsafe { (Out::new(logits)?, Out::new(count)?) };
         let found = entered.session.steps().logits().ok_or(StepError::NoLogits)?;
         logits.set(found.as_ptr());
         count.set(found.len());
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// The tokens that the session holds: `*count` at `*tokens`, in the arena, until the next call that changes the session.
@@ -172,40 +179,44 @@ pub unsafe extern "C" fn pocket_tokens(
     tokens: *mut *const u32,
     count: *mut usize,
 ) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, tokens, count) = unsafe { (Entered::new(session)?, Out::new(tokens)?, Out::new(count)?) };
+        let (tokens, count) = unsafe { (Out::new(tokens)?, Out::new(count)?) };
         let found = entered.session.steps().tokens();
         tokens.set(found.as_ptr());
         count.set(found.len());
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// How many more tokens fit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_room(session: *mut PocketSession, tokens: *mut usize) -> PocketStatus {
-    status(|| {
+    let body = |entered: &mut Entered<'_>| {
         // SAFETY: the header's contract.
-        let (mut entered, out) = unsafe { (Entered::new(session)?, Out::new(tokens)?) };
-        out.set(entered.session.steps().room());
+        unsafe { Out::new(tokens) }?.set(entered.session.steps().room());
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// Forgets the tokens from `position` on; the next step goes on as if they had never been.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_rewind(session: *mut PocketSession, position: usize) -> PocketStatus {
     // SAFETY: the header's contract.
-    status(|| Ok(unsafe { Entered::new(session) }?.session.steps().rewind(position)?))
+    unsafe { within(session, |entered| Ok(entered.session.steps().rewind(position)?)) }
 }
 
 /// Forgets everything but the sampler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_reset(session: *mut PocketSession) -> PocketStatus {
-    status(|| {
-        // SAFETY: the header's contract.
-        unsafe { Entered::new(session) }?.session.steps().reset();
+    let body = |entered: &mut Entered<'_>| {
+        entered.session.steps().reset();
         Ok(())
-    })
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }

@@ -19,7 +19,7 @@ pub(crate) fn specials(special: u32) -> Checked<Specials<'static>> {
     match special {
         POCKET_SPECIAL_AS_TEXT => Ok(Specials::AsText),
         POCKET_SPECIAL_RECOGNISE => Ok(Specials::Recognise),
-        _ => Err(Fault(POCKET_ERROR_VALUE)),
+        _ => Err(Fault::Here(POCKET_ERROR_VALUE)),
     }
 }
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn pocket_detokenize(
             len = end;
         }
         out.set(len);
-        if len > room { Err(Fault(POCKET_ERROR_BUFFER)) } else { Ok(()) }
+        if len > room { Err(Fault::Here(POCKET_ERROR_BUFFER)) } else { Ok(()) }
     })
 }
 

@@ -57,6 +57,20 @@ static unsigned char *load(const char *path, size_t *length) {
     return bytes;
 }
 
+/* The sentence of an object says this; it fits into the room that the header promises. */
+#define SAYS(what, writer, object)                                                              \
+    do {                                                                                        \
+        char sentence[POCKET_SENTENCE_BYTES + 1];                                               \
+        size_t sentence_bytes;                                                                  \
+        GIVES(POCKET_OK, writer(object, sentence, POCKET_SENTENCE_BYTES, &sentence_bytes));     \
+        sentence[sentence_bytes] = '\0';                                                        \
+        checks++;                                                                               \
+        if (strstr(sentence, what) == NULL) {                                                   \
+            fprintf(stderr, "contract: %s:%d: \"%s\", not %s\n", __FILE__, __LINE__, sentence, what); \
+            exit(1);                                                                            \
+        }                                                                                       \
+    } while (0)
+
 /* What is on the stack where an image or session is expected. */
 static uint64_t garbage[1024];
 
@@ -84,6 +98,17 @@ static void images(unsigned char *bytes, size_t length) {
     /* An image that failed to open is not open, whatever it was before. */
     GIVES(POCKET_ERROR_IMAGE_TRUNCATED, pocket_image_open(bytes, 0, &image));
     GIVES(POCKET_ERROR_NOT_OPEN, pocket_image_verify(&image));
+    SAYS("the image has 0 bytes and needs 256", pocket_image_error_text, &image);
+    SAYS("done", pocket_image_error_text, &copy);
+    char say[8];
+    size_t say_bytes = 0;
+    GIVES(POCKET_ERROR_NOT_OPEN, pocket_image_error_text((const pocket_image *)garbage, say, sizeof say, &say_bytes));
+    GIVES(POCKET_ERROR_NULL, pocket_image_error_text(&image, NULL, 1, &say_bytes));
+    GIVES(POCKET_ERROR_NULL, pocket_image_error_text(&image, say, sizeof say, NULL));
+    GIVES(POCKET_ERROR_BUFFER, pocket_image_error_text(&image, say, sizeof say, &say_bytes));
+    EXPECT(say_bytes > sizeof say && say_bytes <= POCKET_SENTENCE_BYTES);
+    GIVES(POCKET_ERROR_NULL, pocket_image_open(NULL, 1, &image));
+    SAYS("a pointer is null", pocket_image_error_text, &image);
 
     /* Cut at every length of the small parts and at some of the large ones, in memory that ends there. */
     for (size_t cut = 0; cut < length; cut += cut < 1024 ? 61 : 9973) {
@@ -95,10 +120,15 @@ static void images(unsigned char *bytes, size_t length) {
     unsigned char *other = (unsigned char *)aligned(length + 64);
     memcpy(other + 8, bytes, length);
     GIVES(POCKET_ERROR_IMAGE_MISALIGNED, pocket_image_open(other + 8, length, &image));
+    SAYS("begins 8 bytes after a multiple of 64", pocket_image_error_text, &image);
     memcpy(other, bytes, length);
     other[0] ^= 1;
     GIVES(POCKET_ERROR_IMAGE_MAGIC, pocket_image_open(other, length, &image));
     other[0] ^= 1;
+    other[24] ^= 1;
+    GIVES(POCKET_ERROR_IMAGE_CHECKSUM, pocket_image_open(other, length, &image));
+    SAYS("the checksum of the image's header", pocket_image_error_text, &image);
+    other[24] ^= 1;
     /* One flipped bit anywhere is found, at once or by verifying, unless it is in padding. */
     int found = 0, flips = 0;
     for (size_t at = 8; at < length; at += length / 97) {
@@ -129,6 +159,22 @@ static int stop_at_third(void *context, const char *text, size_t length) {
     calls++;
     EXPECT(calls <= 3);
     return calls == 3;
+}
+
+/* Tokens that a reply told, and when to have enough of them. */
+typedef struct told {
+    uint32_t tokens[64];
+    size_t count, enough;
+    pocket_session *session;
+} told;
+
+static int take(void *context, uint32_t token, size_t count) {
+    told *all = (told *)context;
+    EXPECT(count == all->count + 1 && count <= all->enough);
+    all->tokens[all->count++] = token;
+    size_t room;
+    GIVES(POCKET_ERROR_BUSY, pocket_room(all->session, &room));
+    return count == all->enough;
 }
 
 static int call_back(void *context, const char *text, size_t length) {
@@ -218,15 +264,26 @@ static void steps(const pocket_image *image, pocket_session *session, size_t con
     const uint32_t *tokens;
     uint32_t token;
     size_t count;
+    SAYS("done", pocket_session_error_text, session);
     GIVES(POCKET_ERROR_NO_LOGITS, pocket_logits(session, &logits, &count));
+    SAYS("there are no logits yet", pocket_session_error_text, session);
     GIVES(POCKET_ERROR_NO_LOGITS, pocket_sample(session, &token));
     GIVES(POCKET_ERROR_EMPTY, pocket_prefill(session, NULL, 0));
     GIVES(POCKET_ERROR_NULL, pocket_prefill(session, NULL, 1));
     GIVES(POCKET_ERROR_LENGTH, pocket_prefill(session, (const uint32_t *)garbage, SIZE_MAX / 4));
     GIVES(POCKET_ERROR_UNKNOWN_TOKEN, pocket_decode(session, 1024));
+    SAYS("token 1024 is not in the vocabulary of 1024 tokens", pocket_session_error_text, session);
+    /* It stays until another call fails. */
+    GIVES(POCKET_OK, pocket_reset(session));
+    SAYS("token 1024", pocket_session_error_text, session);
+    char say[8];
+    GIVES(POCKET_ERROR_BUFFER, pocket_session_error_text(session, say, sizeof say, &count));
+    GIVES(POCKET_ERROR_NULL, pocket_session_error_text(session, say, sizeof say, NULL));
+    SAYS("token 1024", pocket_session_error_text, session);
     uint32_t many[512];
     for (size_t i = 0; i < 512; i++) many[i] = (uint32_t)(7 * i % 1024);
     GIVES(POCKET_ERROR_CONTEXT_FULL, pocket_prefill(session, many, context + 1));
+    SAYS("the context holds 96 positions and 97 are needed", pocket_session_error_text, session);
     GIVES(POCKET_OK, pocket_room(session, &count));
     EXPECT(count == context);
     GIVES(POCKET_OK, pocket_prefill(session, many, context));
@@ -309,6 +366,7 @@ static void text(const pocket_image *image, pocket_session *session, size_t cont
     GIVES(POCKET_ERROR_TOO_MANY_TOKENS, pocket_prefill_text(session, long_prompt, sizeof long_prompt, 0, &count));
     memset(long_prompt, 'a', sizeof long_prompt);
     GIVES(POCKET_ERROR_PIECE_TOO_LONG, pocket_prefill_text(session, long_prompt, sizeof long_prompt, 0, &count));
+    SAYS("an unbroken run of 4096 bytes exceeds", pocket_session_error_text, session);
 
     /* An image without a template says so. */
     pocket_turn turn = {POCKET_ROLE_USER, words, length};
@@ -316,6 +374,7 @@ static void text(const pocket_image *image, pocket_session *session, size_t cont
     GIVES(POCKET_OK, pocket_image_facts(image, &facts));
     if (!facts.has_template) {
         GIVES(POCKET_ERROR_IMAGE_MISSING, pocket_prefill_chat(session, &turn, 1, POCKET_THINKING_DEFAULT, NULL));
+        SAYS("the image has no chat template", pocket_session_error_text, session);
         GIVES(POCKET_ERROR_IMAGE_MISSING, pocket_render_chat(image, &turn, 1, 0, 0, out, sizeof out, &bytes));
     }
 }
@@ -334,8 +393,11 @@ static void replies(pocket_session *session, size_t context) {
     GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, NULL));
     GIVES(POCKET_ERROR_NULL, pocket_generate(session, NULL, NULL, NULL, &reply));
 
-    /* The same reply by text and by tokens. */
+    /* The same reply by text, by tokens, and step by step. */
     char all[4096] = "";
+    told told = {{0}, 0, 64, session};
+    until.tell = take;
+    until.tell_context = &told;
     GIVES(POCKET_OK, pocket_generate(session, &until, collect, all, &reply));
     EXPECT(reply.tokens == 8 && reply.ending == POCKET_ENDED_BY_TOKENS && reply.stop_token == POCKET_NO_TOKEN);
     EXPECT(strlen(all) > 0);
@@ -344,6 +406,7 @@ static void replies(pocket_session *session, size_t context) {
     size_t count;
     GIVES(POCKET_OK, pocket_tokens(session, &held, &count));
     memcpy(said, held + count - 8, sizeof said);
+    EXPECT(told.count == 8 && memcmp(told.tokens, said, sizeof said) == 0);
     GIVES(POCKET_OK, pocket_reset(session));
     GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, &count));
     for (size_t i = 0; i < 8; i++) {
@@ -356,9 +419,30 @@ static void replies(pocket_session *session, size_t context) {
     GIVES(POCKET_OK, pocket_rewind(session, count - 1));
     GIVES(POCKET_OK, pocket_prefill(session, &held[count - 1], 1));
     until.stop_tokens = &said[3];
+    told.count = 0;
     GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
     EXPECT(reply.ending == POCKET_ENDED_BY_STOP_TOKEN && reply.stop_token == said[3] && reply.tokens <= 3);
+    EXPECT(told.count == reply.tokens && memcmp(told.tokens, said, told.count * sizeof *said) == 0);
     until.stop_tokens = &none;
+
+    /* Who has had enough tokens gets no more, and the session holds those that were told. What of their text is complete
+       has been shown; the next reply is not ended by that. */
+    char some[4096] = "";
+    GIVES(POCKET_OK, pocket_rewind(session, count - 1));
+    GIVES(POCKET_OK, pocket_prefill(session, &held[count - 1], 1));
+    told.count = 0, told.enough = 5;
+    GIVES(POCKET_OK, pocket_generate(session, &until, collect, some, &reply));
+    EXPECT(reply.ending == POCKET_ENDED_BY_CANCEL && reply.tokens == 5 && told.count == 5);
+    EXPECT(strlen(some) > 0 && memcmp(told.tokens, said, 5 * sizeof *said) == 0);
+    size_t held_count;
+    GIVES(POCKET_OK, pocket_tokens(session, &held, &held_count));
+    EXPECT(held_count == count + 5 && memcmp(held + count, said, 5 * sizeof *said) == 0);
+    told.count = 0, told.enough = 64;
+    until.tokens = 3;
+    GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
+    EXPECT(reply.ending == POCKET_ENDED_BY_TOKENS && reply.tokens == 3);
+    EXPECT(told.count == 3 && memcmp(told.tokens, said + 5, 3 * sizeof *said) == 0);
+    until.tokens = 8;
 
     /* A stop string that ends inside of the reply: what is before it is shown, and nothing else. */
     char stop[4] = "";
@@ -370,10 +454,12 @@ static void replies(pocket_session *session, size_t context) {
         until.stop_strings = strings;
         until.stop_string_count = 1;
         char shown[4096] = "";
+        told.count = 0;
         GIVES(POCKET_OK, pocket_reset(session));
         GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, NULL));
         GIVES(POCKET_OK, pocket_generate(session, &until, collect, shown, &reply));
         EXPECT(reply.ending == POCKET_ENDED_BY_STOP_STRING && strchr(shown, stop[0]) == NULL);
+        EXPECT(told.count == reply.tokens && memcmp(told.tokens, said, told.count * sizeof *said) == 0);
         EXPECT(strncmp(all, shown, strlen(shown)) == 0);
         strings[0].length = 0;
         GIVES(POCKET_ERROR_STOP_EMPTY, pocket_generate(session, &until, NULL, NULL, &reply));
@@ -389,6 +475,7 @@ static void replies(pocket_session *session, size_t context) {
     }
 
     /* The callback ends it, from inside and by its result; the next reply is not ended by that. */
+    until.tell = NULL;
     until.tokens = 40;
     GIVES(POCKET_OK, pocket_reset(session));
     GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, NULL));
@@ -461,6 +548,7 @@ static void chats(unsigned char *bytes, size_t length) {
     GIVES(POCKET_ERROR_NO_TURNS, pocket_prefill_chat(session, NULL, 0, 0, NULL));
     GIVES(POCKET_ERROR_VALUE, pocket_prefill_chat(session, turns, 1, 3, NULL));
     GIVES(POCKET_ERROR_TOO_MANY_TURNS, pocket_prefill_chat(session, (pocket_turn *)garbage, 65, 0, NULL));
+    SAYS("65 turns need as many ranges, 64 were lent", pocket_session_error_text, session);
     turns[0].role = 3;
     GIVES(POCKET_ERROR_VALUE, pocket_prefill_chat(session, turns, 1, 0, NULL));
     turns[0].role = POCKET_ROLE_USER;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
-use pocket_c::pocket_error_text;
+use pocket_c::{POCKET_SENTENCE_BYTES, pocket_error_text};
 
 /// The sentence of a status.
 fn sentence(status: u32) -> String {
@@ -26,6 +26,23 @@ fn every_error_of_the_runtime_has_a_sentence() {
     let unknown = sentence(999);
     for code in codes.into_iter().filter(|code| !unreachable.contains(code)) {
         assert_ne!(sentence(code), unknown, "error {code}");
+    }
+}
+
+/// No sentence is longer than its source with the longest number, or name of a part, for each of its fields.
+#[test]
+fn the_room_that_is_promised_is_enough_for_every_sentence() {
+    let sources = [include_str!("../../../runtime/src/error.rs"), include_str!("../../../runtime/src/text/error.rs")];
+    let longest = u64::MAX.to_string().len();
+    let mut seen = 0;
+    for literal in sources.iter().flat_map(|source| source.split('"').skip(1).step_by(2)) {
+        let most = literal.len() + literal.matches('{').count() * longest;
+        assert!(most <= POCKET_SENTENCE_BYTES, "{most} bytes: {literal}");
+        seen += 1;
+    }
+    assert!(seen > 50, "the sources are written in another way: {seen}");
+    for status in 0..1000 {
+        assert!(sentence(status).len() <= POCKET_SENTENCE_BYTES, "{status}");
     }
 }
 
