@@ -25,7 +25,7 @@ fn tiny_models_have_one_hash() {
             // Three workers are more than there are KV heads.
             let ways: &[(u32, u32)] = match isa {
                 Isa::Scalar if EMULATED => &[(2, 64)],
-                _ if EMULATED => &[(1, 1), (2, 7), (3, 300)],
+                _ if EMULATED => &[(1, 1), (3, 64)],
                 _ => &[(1, 1), (1, 2), (1, 7), (1, 64), (2, 1), (2, 2), (2, 7), (2, 64), (3, 1), (3, 300)],
             };
             for &(workers, batch) in ways {
@@ -65,7 +65,8 @@ fn smollm2_has_one_hash() {
 
 #[test]
 fn what_was_rewound_leaves_no_trace() {
-    for (name, cache) in TINY.into_iter().flat_map(|name| CACHES.map(|cache| (name, cache))) {
+    let models = if EMULATED { &TINY[..2] } else { &TINY[..] };
+    for (name, cache) in models.iter().flat_map(|&name| CACHES.map(|cache| (name, cache))) {
         let image = Image::open(images::image(name)).unwrap();
         let ids = tokens(name);
         let plain = logits(&image, &ids, Way { cache, ..Way::new(304) });

@@ -81,10 +81,11 @@ fn group<L: Lanes, C: Cached>(l: L, cache: &C, queries: &Queries<'_>, chunk: usi
     let mut partials = partials;
     let mut finite = true;
     loop {
+        // As many heads as leave their sums in registers.
         let count = match heads.len() / dim.max(1) {
             0 => return finite,
-            1 => 1,
-            2 | 3 => 2,
+            7 if L::COLUMNS >= 8 => 7,
+            few @ 1..=3 => few,
             _ => 4,
         };
         let (now, later) = heads.split_at(count * dim);
@@ -95,6 +96,8 @@ fn group<L: Lanes, C: Cached>(l: L, cache: &C, queries: &Queries<'_>, chunk: usi
         finite &= match count {
             1 => heads_of_chunk::<L, C, 1>(l, cache, now, &span, out),
             2 => heads_of_chunk::<L, C, 2>(l, cache, now, &span, out),
+            3 => heads_of_chunk::<L, C, 3>(l, cache, now, &span, out),
+            7 => heads_of_chunk::<L, C, 7>(l, cache, now, &span, out),
             _ => heads_of_chunk::<L, C, 4>(l, cache, now, &span, out),
         };
         heads = later;

@@ -59,14 +59,22 @@ impl<'a, T> Panel<'a, T> {
     }
 }
 
+/// Most stretches that a matrix is divided into; more workers than that begin in the same ones.
+const STRETCHES: usize = 8;
+
 /// A matrix cut into panels of equal width, to be claimed by any number of workers.
+///
+/// A worker goes through a stretch of neighbouring panels of its own, as memory is read fastest in order, and then
+/// helps in the stretches of others.
 #[derive(Debug)]
 pub struct Panels<'a, T> {
     start: *mut T,
     rows: usize,
     stride: usize,
     chunk: usize,
-    next: AtomicUsize,
+    stretches: usize,
+    /// How many panels of each stretch are taken.
+    taken: [AtomicUsize; STRETCHES],
     lent: PhantomData<&'a mut [T]>,
 }
 
@@ -83,7 +91,8 @@ impl<'a, T> Panels<'a, T> {
             rows,
             stride,
             chunk: chunk.max(1),
-            next: AtomicUsize::new(0),
+            stretches: 1,
+            taken: [const { AtomicUsize::new(0) }; STRETCHES],
             lent: PhantomData,
         }
     }
@@ -93,23 +102,39 @@ impl<'a, T> Panels<'a, T> {
         Self::columns(data, 1, chunk)
     }
 
+    /// Gives each of so many workers a stretch of its own to begin with.
+    #[must_use]
+    pub fn shared_by(self, workers: usize) -> Self {
+        Self { stretches: workers.clamp(1, STRETCHES), ..self }
+    }
+
     /// Takes the next panel nobody has: its index and the panel. `None` when all are taken.
     #[inline]
     pub fn claim(&self) -> Option<(usize, Panel<'a, T>)> {
+        self.claim_by(0)
+    }
+
+    /// As [`Self::claim`], for the worker of this number: first from its own stretch.
+    #[inline]
+    pub fn claim_by(&self, worker: usize) -> Option<(usize, Panel<'a, T>)> {
         let count = self.stride.div_ceil(self.chunk);
-        // A load first, so that idle workers asking again and again cannot wrap the counter.
-        if self.next.load(Ordering::Relaxed) >= count {
-            return None;
-        }
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        if index >= count {
-            return None;
-        }
+        let begin = |stretch: usize| count * stretch / self.stretches;
+        let index = (0..self.stretches).find_map(|turn| {
+            let stretch = (worker % self.stretches + turn) % self.stretches;
+            let (first, panels) = (begin(stretch), begin(stretch + 1) - begin(stretch));
+            let taken = &self.taken[stretch % STRETCHES];
+            // A load first, so that idle workers asking again and again cannot wrap the counter.
+            let left = taken.load(Ordering::Relaxed) < panels;
+            let next = if left { taken.fetch_add(1, Ordering::Relaxed) } else { panels };
+            (next < panels).then(|| first + next)
+        })?;
         let column = index * self.chunk;
-        // SAFETY: `index < count` gives `column < stride`, so the pointer stays inside the matrix.
+        // SAFETY: stretches end at `count`, so `index < count`, which gives `column < stride`: the pointer stays inside
+        // the matrix.
         let start = unsafe { self.start.add(column) };
         let width = self.chunk.min(self.stride - column);
-        // `fetch_add` returned `index` to this caller alone, so the panel's columns are lent once.
+        // Stretches do not overlap, and `fetch_add` returned this place in one to this caller alone, so the panel's
+        // columns are lent once.
         Some((index, Panel { start, rows: self.rows, stride: self.stride, width, lent: PhantomData }))
     }
 }

@@ -91,7 +91,7 @@ impl Heads<'_> {
         let query_heads = Panels::columns(queries, self.tokens, head_dim);
         let caches = Panels::pieces(cache, self.plan.head_cache_bytes());
         let stored = AtomicBool::new(true);
-        machine.share(self.tokens > 1, || {
+        machine.share(self.tokens > 1, |_| {
             while let Some((_, queries)) = query_heads.claim() {
                 machine.kernels.enter(TurnQueries { turn: query_turn, queries });
             }
@@ -139,7 +139,7 @@ impl Heads<'_> {
         let finite = AtomicBool::new(true);
         {
             let (queries, pieces) = (&*queries, Panels::pieces(&mut *partials, piece));
-            machine.share(seen > 64, || {
+            machine.share(seen > 64, |_| {
                 while let Some((index, partials)) = pieces.claim() {
                     let (head, chunk) = (index / chunks, index % chunks);
                     let heads = &queries[head * group * head_dim..(head + 1) * group * head_dim];
@@ -175,7 +175,7 @@ impl Heads<'_> {
         let rooms = Panels::pieces(partials, chunks(self.plan.limits().context as usize) * piece);
         let groups = Panels::pieces(queries, group * head_dim);
         let finite = AtomicBool::new(true);
-        machine.share(true, || {
+        machine.share(true, |_| {
             // A session never runs on more workers than were planned; one too many would leave the work to the others.
             let Some((_, room)) = rooms.claim() else { return };
             let room = room.into_row();

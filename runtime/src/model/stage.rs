@@ -60,12 +60,13 @@ pub(super) struct Product<'a> {
 }
 
 impl<K: Kernels, W: Workers + ?Sized> Machine<'_, K, W> {
-    /// Runs `job` on every worker, or on the calling thread alone where sharing would cost more than it saves.
-    pub(super) fn share(&self, worth_it: bool, job: impl Fn() + Sync) {
+    /// Runs `job` with its number on every worker, or on the calling thread alone where sharing would cost more than it
+    /// saves.
+    pub(super) fn share(&self, worth_it: bool, job: impl Fn(usize) + Sync) {
         if worth_it && self.workers.count() > 1 {
-            self.workers.run(&|_| job());
+            self.workers.run(&job);
         } else {
-            job();
+            job(0);
         }
     }
 
@@ -75,7 +76,7 @@ impl<K: Kernels, W: Workers + ?Sized> Machine<'_, K, W> {
         let several = blocks.bytes.len() > blocks.per_token;
         let rows = Panels::pieces(blocks.bytes, blocks.per_token);
         let finite = AtomicBool::new(true);
-        self.share(several, || {
+        self.share(several, |_| {
             while let Some((token, row)) = rows.claim() {
                 let out = writable(group, row.into_row());
                 let x = x.get(token * width..(token + 1) * width).unwrap_or(&[]);
@@ -98,11 +99,11 @@ impl<K: Kernels, W: Workers + ?Sized> Machine<'_, K, W> {
         let products = products.map(|Product { weights, then, out }| {
             // Pieces small enough that cores of different speed end at about the same time.
             let groups = if workers == 1 { weights.row_groups() } else { weights.row_groups().div_ceil(workers * 8) };
-            (weights, then, groups, Panels::columns(out, tokens, groups * WIDTH))
+            (weights, then, groups, Panels::columns(out, tokens, groups * WIDTH).shared_by(workers))
         });
-        self.share(true, || {
+        self.share(true, |worker| {
             for (weights, then, groups, panels) in &products {
-                while let Some((index, out)) = panels.claim() {
+                while let Some((index, out)) = panels.claim_by(worker) {
                     let job = Matmul { weights: *weights, x, row_group: index * groups, then: *then, out };
                     self.kernels.matmul(job);
                 }

@@ -20,6 +20,29 @@ fn panels_cover_a_matrix_once_and_stay_inside() {
 }
 
 #[test]
+fn workers_begin_apart_and_leave_nothing() {
+    for (columns, workers) in [(10, 3), (2, 3), (1, 1), (40, 8), (40, 100), (7, 2)] {
+        let mut data = [0u8; 40];
+        let panels = Panels::columns(&mut data[..columns], 1, 1).shared_by(workers);
+        let mut taken = [false; 40];
+        // The second worker stops early, the last one does what is left.
+        let firsts = [0, 1].map(|worker| panels.claim_by(worker).map(|(index, _)| index));
+        for index in firsts.into_iter().flatten() {
+            assert!(!core::mem::replace(&mut taken[index], true));
+        }
+        if columns > workers {
+            assert_eq!(firsts, [Some(0), Some(if workers == 1 { 1 } else { columns / workers.min(8) })]);
+        }
+        while let Some((index, panel)) = panels.claim_by(workers - 1) {
+            assert!(!core::mem::replace(&mut taken[index], true));
+            assert_eq!(panel.width(), 1);
+        }
+        assert_eq!(taken.iter().filter(|&&taken| taken).count(), columns);
+        assert!((0..workers).all(|worker| panels.claim_by(worker).is_none()));
+    }
+}
+
+#[test]
 fn degenerate_shapes_give_nothing() {
     assert!(Panels::<u8>::pieces(&mut [], 4).claim().is_none());
     assert!(Panels::columns(&mut [1u8, 2], 0, 4).claim().is_none());
