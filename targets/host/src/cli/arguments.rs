@@ -75,6 +75,23 @@ pub(super) fn default_workers() -> u32 {
     u32::try_from(cores).unwrap_or(u32::MAX).clamp(1, 256)
 }
 
+/// Where an image is while it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Pages {
+    /// The mapped file: starts at once, shared between processes, and the system's to drop.
+    Mapped,
+    /// Read once into memory of huge pages, where the system has them: reads faster from then on.
+    Huge,
+}
+
+/// The choice of memory for an image.
+#[derive(Clone, Debug, Args)]
+pub(super) struct PagesArgs {
+    /// The memory that the image is used from.
+    #[arg(long, value_enum, default_value_t = Pages::Mapped)]
+    pub(super) pages: Pages,
+}
+
 /// The choice of an instruction set.
 #[derive(Clone, Debug, Args)]
 pub(super) struct IsaArgs {

@@ -12,8 +12,8 @@ use pocket_runtime::image::Role;
 use pocket_runtime::{Image, Limits, Sampler, Sampling};
 use serde::Serialize;
 
-use super::arguments::{IsaArgs, Kv, default_workers};
-use super::machine::{HostSession, Machine, UseSession, map, open};
+use super::arguments::{IsaArgs, Kv, PagesArgs, default_workers};
+use super::machine::{HostSession, Machine, UseSession, load, open};
 use super::output::{bytes, per_second, print_json};
 use super::read_rate::Buffer;
 
@@ -42,6 +42,8 @@ pub(super) struct Bench {
     kv: Kv,
     #[command(flatten)]
     isa: IsaArgs,
+    #[command(flatten)]
+    pages: PagesArgs,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -74,7 +76,7 @@ struct Figure {
 
 impl Bench {
     pub(super) fn run(self) -> Result<()> {
-        let file = map(&self.image)?;
+        let file = load(&self.image, self.pages.pages)?;
         let image = open(&file)?;
         let context = self.prefill.saturating_add(self.decode);
         if self.prefill == 0 || self.decode == 0 || context > image.config().context {
@@ -90,7 +92,7 @@ impl Bench {
         }
         let isa = self.isa.isa();
         let weight_bytes = weight_bytes_per_token(&image);
-        let mut buffer = Buffer::new(weight_bytes)?;
+        let mut buffer = Buffer::new(weight_bytes, self.pages.pages)?;
         let mut runs = Vec::new();
         for workers in counts {
             let limits =

@@ -10,9 +10,9 @@ use pocket_kernels::Kernels;
 use pocket_runtime::generate::Ending;
 use pocket_runtime::text::{Role, Turn};
 
-use super::arguments::{IsaArgs, LimitArgs};
+use super::arguments::{IsaArgs, LimitArgs, PagesArgs};
 use super::interrupt;
-use super::machine::{HostSession, Machine, Memory, UseSession, map, open};
+use super::machine::{HostSession, Machine, Memory, UseSession, load, open};
 use super::run::print;
 use super::voice::{Voice, VoiceArgs};
 
@@ -29,11 +29,13 @@ pub(super) struct Chat {
     limits: LimitArgs,
     #[command(flatten)]
     isa: IsaArgs,
+    #[command(flatten)]
+    pages: PagesArgs,
 }
 
 impl Chat {
     pub(super) fn run(self) -> Result<()> {
-        let file = map(&self.image)?;
+        let file = load(&self.image, self.pages.pages)?;
         let image = open(&file)?;
         let voice = self.voice.open(&image)?;
         let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;

@@ -1,15 +1,16 @@
-//! From a path to a session: the mapped image, the plan, the arena, the threads and the kernels.
+//! From a path to a session: the image, the plan, the arena, the threads and the kernels.
 
 use std::path::Path;
 
 use crate::isa::{Isa, WithKernels};
-use crate::memory::{HostArena, MappedImage, Usage};
+use crate::memory::{HostArena, HostImage, Usage};
 use crate::pool::Pool;
 use anyhow::{Context, Result};
 use pocket_kernels::Kernels;
 use pocket_runtime::{Image, Limits, Plan, Session};
 use serde::Serialize;
 
+use super::arguments::Pages;
 use super::output::bytes;
 
 /// A session as commands use it.
@@ -24,12 +25,21 @@ pub(super) trait UseSession {
 }
 
 /// Maps the file of an image.
-pub(super) fn map(path: &Path) -> Result<MappedImage> {
-    MappedImage::map(path).with_context(|| format!("{} cannot be read", path.display()))
+pub(super) fn map(path: &Path) -> Result<HostImage> {
+    load(path, Pages::Mapped)
 }
 
-/// Opens a mapped image.
-pub(super) fn open(file: &MappedImage) -> Result<Image<'_>> {
+/// Brings an image into memory.
+pub(super) fn load(path: &Path, pages: Pages) -> Result<HostImage> {
+    let image = match pages {
+        Pages::Mapped => HostImage::map(path),
+        Pages::Huge => HostImage::read(path),
+    };
+    image.with_context(|| format!("{} cannot be read", path.display()))
+}
+
+/// Opens an image in memory.
+pub(super) fn open(file: &HostImage) -> Result<Image<'_>> {
     file.open().with_context(|| file.path().display().to_string())
 }
 

@@ -14,6 +14,8 @@ use anyhow::{Context, Result};
 use pocket_kernels::{Job, Kernels, Lanes};
 use pocket_runtime::Workers;
 
+use super::arguments::Pages;
+
 /// The buffer is at least this large, beyond any cache.
 const LEAST_BYTES: usize = 256_000_000;
 /// Words that a thread takes at a time.
@@ -27,10 +29,15 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A filled buffer, as large as the weights if they are large. The system must give it real pages, so each is written.
-    pub(super) fn new(weight_bytes: u64) -> Result<Self> {
+    /// A filled buffer, as large as the weights if they are large, in pages of the image's size. The system must give it
+    /// real pages, so each is written.
+    pub(super) fn new(weight_bytes: u64, pages: Pages) -> Result<Self> {
         let bytes = LEAST_BYTES.max(usize::try_from(weight_bytes)?).next_multiple_of(8);
-        let mut arena = HostArena::new(bytes).context("the system grants no memory to measure the reading rate")?;
+        let arena = match pages {
+            Pages::Mapped => HostArena::new(bytes),
+            Pages::Huge => HostArena::huge(bytes),
+        };
+        let mut arena = arena.context("the system grants no memory to measure the reading rate")?;
         for (i, byte) in arena.bytes().iter_mut().enumerate() {
             *byte = i as u8;
         }

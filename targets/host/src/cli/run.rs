@@ -12,8 +12,8 @@ use pocket_runtime::generate::{Ending, Reply};
 use pocket_runtime::text::{Role, Turn};
 use serde::Serialize;
 
-use super::arguments::{IsaArgs, LimitArgs};
-use super::machine::{HostSession, Machine, Memory, UseSession, map, open};
+use super::arguments::{IsaArgs, LimitArgs, PagesArgs};
+use super::machine::{HostSession, Machine, Memory, UseSession, load, open};
 use super::output::{per_second, print_json};
 use super::voice::{Voice, VoiceArgs};
 
@@ -34,6 +34,8 @@ pub(super) struct Run {
     limits: LimitArgs,
     #[command(flatten)]
     isa: IsaArgs,
+    #[command(flatten)]
+    pages: PagesArgs,
     /// Print reply and figures as JSON.
     #[arg(long)]
     json: bool,
@@ -59,7 +61,7 @@ pub(super) struct Outcome {
 
 impl Run {
     pub(super) fn run(self) -> Result<()> {
-        let file = map(&self.image)?;
+        let file = load(&self.image, self.pages.pages)?;
         let image = open(&file)?;
         let voice = self.voice.open(&image)?;
         let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;
