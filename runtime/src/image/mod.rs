@@ -18,7 +18,7 @@ pub use layout::{
     ALIGN, CRC_32C, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, TensorRecord, VERSION,
     checksum,
 };
-pub use tensors::{LayerWeights, ModelWeights, Role, roles};
+pub use tensors::{LayerWeights, ModelWeights, Role, Wanted, roles};
 
 use crate::config::Config;
 use crate::error::{ImageError, Part};

@@ -1,15 +1,16 @@
-//! `pocket bench`: tokens a second, and how much of the memory's speed that is.
+//! `pocket bench`: tokens a second, how much of the memory's speed that is, and what energy an answer takes.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use crate::energy::{Answer, BATTERY_JOULES, GOAL_SHARE, Meter, PROFILES, Profile, Work};
 use crate::pool::Pool;
 use anyhow::{Result, bail};
 use clap::Args;
 use pocket_kernels::Kernels;
 use pocket_runtime::image::Role;
-use pocket_runtime::{Image, Limits, Sampler, Sampling};
+use pocket_runtime::{CacheType, Image, Limits, Sampler, Sampling};
 use serde::Serialize;
 
 use super::arguments::{IsaArgs, Kv, PagesArgs, default_workers};
@@ -20,14 +21,15 @@ use super::read_rate::Buffer;
 /// Measure prefill and decode, and decode as a share of what the machine's memory allows.
 ///
 /// Decoding a token reads all weights once. The rate at which plain memory can be read is measured in the same run, with
-/// the same number of threads; `bus share` is decode tok/s × weight bytes a token ÷ that rate.
+/// the same number of threads; `bus share` is decode tok/s × weight bytes a token ÷ that rate. The energy of an answer is
+/// counted if the system shows a counter, and modelled from the bytes that it moves and the multiplications that it does.
 #[derive(Debug, Args)]
 pub(super) struct Bench {
     /// The image.
     image: PathBuf,
-    /// Tokens of the prompt; decoding begins behind them.
-    #[arg(long, value_name = "N", default_value_t = 512)]
-    prefill: u32,
+    /// Tokens of the prompt; decoding begins behind them. Several are measured one after the other.
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_value = "512")]
+    prefill: Vec<u32>,
     /// Tokens to decode.
     #[arg(long, value_name = "N", default_value_t = 128)]
     decode: u32,
@@ -59,6 +61,7 @@ struct Figures {
     kv: &'static str,
     batch: u32,
     runs: Vec<Figure>,
+    energy: Energy,
 }
 
 /// The figures of one number of workers.
@@ -72,14 +75,18 @@ struct Figure {
     bus_share: Option<f64>,
     /// With this number of workers.
     read_gb_s: f64,
+    /// Counted by the system, if it does.
+    prefill_j_per_token: Option<f64>,
+    decode_j_per_token: Option<f64>,
 }
 
 impl Bench {
     pub(super) fn run(self) -> Result<()> {
         let file = load(&self.image, self.pages.pages)?;
         let image = open(&file)?;
-        let context = self.prefill.saturating_add(self.decode);
-        if self.prefill == 0 || self.decode == 0 || context > image.config().context {
+        let most = self.prefill.iter().copied().max().unwrap_or(0);
+        let context = most.saturating_add(self.decode);
+        if self.prefill.contains(&0) || self.decode == 0 || context > image.config().context {
             bail!(
                 "--prefill and --decode must be at least 1 and together at most the model's context of {}",
                 image.config().context
@@ -93,26 +100,33 @@ impl Bench {
         let isa = self.isa.isa();
         let weight_bytes = weight_bytes_per_token(&image);
         let mut buffer = Buffer::new(weight_bytes, self.pages.pages)?;
+        let meter = Meter::find(Path::new("/sys"));
         let mut runs = Vec::new();
         for workers in counts {
             let limits =
                 Limits { context, batch: self.batch.min(context), workers, cache: self.kv.cache(), word_bytes: 0 };
             let mut machine = Machine::new(&image, &limits, isa)?;
             let pool = Pool::new(workers as usize)?;
-            let before = buffer.read_rate(isa, &pool)?;
-            let Times { prefill, decode } = machine.with_session(&image, &self)?;
-            // Whatever else the machine does now and then should not make decoding look better than reading.
-            let rate = before.max(buffer.read_rate(isa, &pool)?);
-            let decode_tok_s = per_second(self.decode as usize, decode.as_secs_f64());
-            runs.push(Figure {
-                workers,
-                depth: self.prefill,
-                prefill_tok_s: per_second(self.prefill as usize, prefill.as_secs_f64()),
-                decode_tok_s,
-                bus_share: decode_tok_s.map(|decode| decode * weight_bytes as f64 / rate),
-                read_gb_s: rate / 1e9,
-            });
+            for &depth in &self.prefill {
+                let before = buffer.read_rate(isa, &pool)?;
+                let run = Measured { depth, decode: self.decode, batch: self.batch, meter: meter.as_ref() };
+                let [prefill, decode] = machine.with_session(&image, run)?;
+                // Whatever else the machine does now and then should not make decoding look better than reading.
+                let rate = before.max(buffer.read_rate(isa, &pool)?);
+                let decode_tok_s = per_second(self.decode as usize, decode.seconds);
+                runs.push(Figure {
+                    workers,
+                    depth,
+                    prefill_tok_s: per_second(depth as usize, prefill.seconds),
+                    decode_tok_s,
+                    bus_share: decode_tok_s.map(|decode| decode * weight_bytes as f64 / rate),
+                    read_gb_s: rate / 1e9,
+                    prefill_j_per_token: prefill.joules.map(|joules| joules / f64::from(depth)),
+                    decode_j_per_token: decode.joules.map(|joules| joules / f64::from(self.decode)),
+                });
+            }
         }
+        let energy = Energy::new(&image, self.kv.cache(), self.batch, &runs, meter.as_ref());
         let figures = Figures {
             read_gb_s: runs.iter().max_by_key(|run| run.workers).map_or(0.0, |run| run.read_gb_s),
             weight_bytes_per_token: weight_bytes,
@@ -120,6 +134,7 @@ impl Bench {
             kv: self.kv.name(),
             batch: self.batch.min(context),
             runs,
+            energy,
         };
         if self.json { print_json(&figures) } else { figures.print() }
     }
@@ -133,32 +148,135 @@ fn weight_bytes_per_token(image: &Image<'_>) -> u64 {
     read.map(|tensor| tensor.data_bytes()).sum()
 }
 
-/// How long things took.
-pub(super) struct Times {
-    prefill: Duration,
-    decode: Duration,
+/// A prompt and a reply to be measured.
+struct Measured<'a> {
+    depth: u32,
+    decode: u32,
+    batch: u32,
+    meter: Option<&'a Meter>,
 }
 
-impl UseSession for &Bench {
-    type Out = Times;
+/// What something took.
+pub(super) struct Cost {
+    seconds: f64,
+    joules: Option<f64>,
+}
 
-    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<Times> {
+impl Measured<'_> {
+    /// Measures some work.
+    fn cost(&self, work: impl FnOnce() -> Result<()>) -> Result<Cost> {
+        let before = self.meter.and_then(Meter::read);
+        let begin = Instant::now();
+        work()?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let joules = self.meter.zip(before).and_then(|(meter, before)| meter.joules(&before, &meter.read()?));
+        Ok(Cost { seconds, joules })
+    }
+}
+
+impl UseSession for Measured<'_> {
+    /// Of prefill and of decoding.
+    type Out = [Cost; 2];
+
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<[Cost; 2]> {
         let vocabulary = session.plan().config().vocabulary;
         // Tokens without a pattern: a multiplicative hash of their number.
-        let ids: Vec<u32> = (0..self.prefill).map(|i| i.wrapping_mul(2_654_435_761) % vocabulary).collect();
+        let ids: Vec<u32> = (0..self.depth).map(|i| i.wrapping_mul(2_654_435_761) % vocabulary).collect();
         let mut sampler = Sampler::new(Sampling::GREEDY, 0)?;
         // The first batch pages the weights in and fills the cache's first pages.
         session.prefill(&ids[..ids.len().min(self.batch as usize)])?;
         session.reset();
-        let begin = Instant::now();
-        session.prefill(&ids)?;
-        let prefill = begin.elapsed();
-        let begin = Instant::now();
-        for _ in 0..self.decode {
-            let id = session.sample(&mut sampler)?;
-            session.decode(id)?;
+        let prefill = self.cost(|| Ok(session.prefill(&ids)?))?;
+        let decode = self.cost(|| {
+            for _ in 0..self.decode {
+                let id = session.sample(&mut sampler)?;
+                session.decode(id)?;
+            }
+            Ok(())
+        })?;
+        Ok([prefill, decode])
+    }
+}
+
+/// The energy of an answer.
+#[derive(Debug, Serialize)]
+struct Energy {
+    answer: Answer,
+    /// What counted, if something did.
+    counter: Option<&'static str>,
+    /// By the counter, with the largest number of workers.
+    counted: Option<Share>,
+    modelled: Vec<Modelled>,
+    battery_joules: f64,
+    goal_share: f64,
+}
+
+/// Joules of an answer, and what share of a phone's battery that is.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Share {
+    joules: f64,
+    battery_share: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Modelled {
+    profile: Profile,
+    #[serde(flatten)]
+    share: Share,
+}
+
+impl Share {
+    fn of(joules: f64) -> Self {
+        Self { joules, battery_share: joules / BATTERY_JOULES }
+    }
+
+    fn words(self) -> String {
+        let Self { joules, battery_share } = self;
+        format!("{joules:.1} J, 1/{:.0} of a phone's battery", 1.0 / battery_share)
+    }
+}
+
+/// The answer whose energy is stated: a short question and a paragraph.
+const ANSWER: Answer = Answer { prompt: 64, reply: 128 };
+
+impl Energy {
+    fn new(image: &Image<'_>, cache: CacheType, batch: u32, runs: &[Figure], meter: Option<&Meter>) -> Self {
+        let head_bytes = image.weights().head.bytes() as u64;
+        let layer_bytes = weight_bytes_per_token(image).saturating_sub(head_bytes);
+        let work = Work::of(image.config(), (layer_bytes, head_bytes), cache, batch, ANSWER);
+        let Answer { prompt, reply } = ANSWER;
+        let of_answer = |prefill: f64, decode: f64| f64::from(prompt) * prefill + f64::from(reply) * decode;
+        let last = runs.last();
+        let seconds = last.and_then(|run| Some(of_answer(1.0 / run.prefill_tok_s?, 1.0 / run.decode_tok_s?)));
+        let modelled = seconds.into_iter().flat_map(|seconds| {
+            PROFILES.map(|profile| Modelled { profile, share: Share::of(profile.joules(work, seconds)) })
+        });
+        let counted = last.and_then(|run| Some(of_answer(run.prefill_j_per_token?, run.decode_j_per_token?)));
+        Self {
+            answer: ANSWER,
+            counter: meter.map(Meter::name),
+            counted: counted.map(Share::of),
+            modelled: modelled.collect(),
+            battery_joules: BATTERY_JOULES,
+            goal_share: GOAL_SHARE,
         }
-        Ok(Times { prefill, decode: begin.elapsed() })
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let Answer { prompt, reply } = self.answer;
+        writeln!(
+            out,
+            "\nenergy of an answer of {reply} tokens to {prompt}; the goal is 1/{:.0}",
+            1.0 / self.goal_share
+        )?;
+        match (self.counter, self.counted) {
+            (Some(counter), Some(share)) => writeln!(out, "counted   {} ({counter})", share.words())?,
+            _ => writeln!(out, "counted   not available: this system shows no counter to this user")?,
+        }
+        for Modelled { profile, share } in &self.modelled {
+            writeln!(out, "modelled  {} ({})", share.words(), profile.name)?;
+        }
+        Ok(())
     }
 }
 
@@ -173,7 +291,7 @@ impl Figures {
         )?;
         writeln!(out, "workers  depth  prefill tok/s  decode tok/s  read GB/s  bus share")?;
         for run in &self.runs {
-            let Figure { workers, depth, prefill_tok_s, decode_tok_s, bus_share, read_gb_s } = run;
+            let Figure { workers, depth, prefill_tok_s, decode_tok_s, bus_share, read_gb_s, .. } = run;
             let [prefill, decode, share] = [prefill_tok_s, decode_tok_s, bus_share].map(|x| x.unwrap_or(0.0));
             writeln!(
                 out,
@@ -181,6 +299,7 @@ impl Figures {
                 100.0 * share
             )?;
         }
+        self.energy.print(&mut out)?;
         Ok(())
     }
 }

@@ -16,6 +16,9 @@ mod pack;
 mod plan;
 mod read_rate;
 mod run;
+mod shape;
+mod sweep;
+mod synth;
 mod tokenize;
 mod voice;
 
@@ -47,6 +50,8 @@ enum Command {
     Run(run::Run),
     Chat(chat::Chat),
     Bench(bench::Bench),
+    Synth(synth::Synth),
+    Sweep(sweep::Sweep),
     Logits(logits::Logits),
     Tokenize(tokenize::Tokenize),
     Detokenize(tokenize::Detokenize),
@@ -77,6 +82,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Run(command) => command.run().map(done),
         Command::Chat(command) => command.run().map(done),
         Command::Bench(command) => command.run().map(done),
+        Command::Synth(command) => command.run().map(done),
+        Command::Sweep(command) => command.run().map(done),
         Command::Logits(command) => command.run().map(done),
         Command::Tokenize(command) => command.run().map(done),
         Command::Detokenize(command) => command.run().map(done),

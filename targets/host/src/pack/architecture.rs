@@ -47,6 +47,27 @@ impl RowOrder {
     }
 }
 
+/// The name of the tensor with this role.
+pub(crate) fn tensor_name(layer: u32, role: Role) -> String {
+    let of_layer = |name: &str| format!("blk.{layer}.{name}.weight");
+    match role {
+        Role::AttentionNorm => of_layer("attn_norm"),
+        Role::Query => of_layer("attn_q"),
+        Role::Key => of_layer("attn_k"),
+        Role::Value => of_layer("attn_v"),
+        Role::QueryNorm => of_layer("attn_q_norm"),
+        Role::KeyNorm => of_layer("attn_k_norm"),
+        Role::AttentionOutput => of_layer("attn_output"),
+        Role::FfnNorm => of_layer("ffn_norm"),
+        Role::Gate => of_layer("ffn_gate"),
+        Role::Up => of_layer("ffn_up"),
+        Role::Down => of_layer("ffn_down"),
+        Role::OutputNorm => "output_norm.weight".to_owned(),
+        Role::Embedding => "token_embd.weight".to_owned(),
+        Role::Head => "output.weight".to_owned(),
+    }
+}
+
 impl Architecture {
     /// Reads the metadata.
     pub(super) fn read(gguf: &Gguf<'_>) -> Result<Self, PackError> {
@@ -98,27 +119,6 @@ impl Architecture {
         config.check().map_err(PackError::Config)?;
         let inverse_frequencies = inverse_frequencies(gguf, name, head_dim as usize)?;
         Ok(Self { family, config, inverse_frequencies })
-    }
-
-    /// The name of the tensor with this role.
-    pub(super) fn tensor_name(&self, layer: u32, role: Role) -> String {
-        let of_layer = |name: &str| format!("blk.{layer}.{name}.weight");
-        match role {
-            Role::AttentionNorm => of_layer("attn_norm"),
-            Role::Query => of_layer("attn_q"),
-            Role::Key => of_layer("attn_k"),
-            Role::Value => of_layer("attn_v"),
-            Role::QueryNorm => of_layer("attn_q_norm"),
-            Role::KeyNorm => of_layer("attn_k_norm"),
-            Role::AttentionOutput => of_layer("attn_output"),
-            Role::FfnNorm => of_layer("ffn_norm"),
-            Role::Gate => of_layer("ffn_gate"),
-            Role::Up => of_layer("ffn_up"),
-            Role::Down => of_layer("ffn_down"),
-            Role::OutputNorm => "output_norm.weight".to_owned(),
-            Role::Embedding => "token_embd.weight".to_owned(),
-            Role::Head => "output.weight".to_owned(),
-        }
     }
 
     /// How the rows of the tensor with this role are put in order.

@@ -4,7 +4,7 @@ use pocket_kernels::weights::Format;
 use pocket_runtime::image::{ALIGN, FORMAT_F32, Role, TensorRecord, roles};
 use pocket_runtime::{Config, Group, Groups};
 
-use super::architecture::{Architecture, tensor};
+use super::architecture::{Architecture, tensor, tensor_name};
 use super::error::PackError;
 use super::matrix::{kind_of, pairs_agree};
 use super::quantize::Quant;
@@ -34,7 +34,7 @@ impl<'a> Layout<'a> {
         let (_, last) = roles(&config);
         let of_layers = (0..config.layers).flat_map(|layer| roles(&config).0.map(move |role| (layer, role)));
         for (layer, role) in of_layers.chain(last.map(|role| (0, role))) {
-            let tensor = tensor(gguf, &architecture.tensor_name(layer, role))?;
+            let tensor = tensor(gguf, &tensor_name(layer, role))?;
             check_shape(&config, role, &tensor)?;
             found.push((tensor, layer, role));
         }

@@ -12,6 +12,7 @@ mod sections;
 mod weights;
 mod writer;
 
+pub(crate) use architecture::tensor_name;
 pub use error::PackError;
 pub use quantize::Quant;
 
@@ -87,26 +88,42 @@ pub fn pack_file(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, PackError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PackError::File { path, source }
-    };
     if let (Ok(a), Ok(b)) = (input.canonicalize(), output.canonicalize())
         && a == b
     {
         return Err(PackError::SameFile { path: output.to_owned() });
     }
     let file = std::fs::read(input).map_err(failed(input))?;
+    let source = input.file_name().unwrap_or_default().to_string_lossy();
+    pack_bytes(&file, &source, output, options, progress)
+}
+
+/// As [`pack_file`], for a file that is in memory and came from `source`.
+///
+/// # Errors
+/// As [`pack_file`].
+pub fn pack_bytes(
+    file: &[u8],
+    source: &str,
+    output: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, PackError> {
     let temporary = whole_file::beside(output).map_err(failed(output))?;
     let out = BufWriter::with_capacity(1 << 20, temporary);
-    let source = input.file_name().unwrap_or_default().to_string_lossy();
     let writer = Writer::new(out, output.to_owned(), SectionKind::ALL.len())?;
-    let (report, out) = write_image(&file, &source, options, writer, progress)?;
+    let (report, out) = write_image(file, source, options, writer, progress)?;
     let temporary = out.into_inner().map_err(|error| failed(output)(error.into_error()))?;
     check(temporary.as_file(), output)?;
     temporary.as_file().sync_all().map_err(failed(output))?;
     temporary.persist(output).map_err(|error| failed(output)(error.error))?;
     Ok(report)
+}
+
+/// Makes an error of what the system says about a file.
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> PackError + use<> {
+    let path = path.to_owned();
+    move |source| PackError::File { path, source }
 }
 
 /// Writes the image of a GGUF file.

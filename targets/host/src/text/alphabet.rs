@@ -21,6 +21,15 @@ pub(super) fn byte_of(c: char) -> Option<u8> {
     (0..=u8::MAX).filter(|&byte| !is_itself(byte)).nth(place)
 }
 
+/// The character of every byte.
+pub(crate) fn byte_characters() -> [char; 256] {
+    let mut strangers = ('\u{100}'..).take(256);
+    core::array::from_fn(|byte| {
+        let byte = byte as u8;
+        if is_itself(byte) { char::from(byte) } else { strangers.next().expect("there are fewer than 256") }
+    })
+}
+
 /// The bytes that a token is written for, or nothing if a character stands for none.
 pub(super) fn bytes_of(token: &str) -> Option<Vec<u8>> {
     token.chars().map(byte_of).collect()

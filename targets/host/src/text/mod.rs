@@ -14,6 +14,7 @@ mod source;
 mod template;
 mod tokenizer;
 
+pub(crate) use alphabet::byte_characters;
 pub use error::{TemplateError, TextBuildError};
 pub use pretokenizer::PreTokenizerKind;
 pub use section::AlignedBytes;
