@@ -17,6 +17,7 @@ use super::arguments::{IsaArgs, Kv, PagesArgs, default_workers};
 use super::machine::{HostSession, Machine, UseSession, load, open};
 use super::output::{bytes, per_second, print_json};
 use super::read_rate::Buffer;
+use super::stages::{Stage, Stages};
 
 /// Measure prefill and decode, and decode as a share of what the machine's memory allows.
 ///
@@ -46,6 +47,9 @@ pub(super) struct Bench {
     isa: IsaArgs,
     #[command(flatten)]
     pages: PagesArgs,
+    /// Also measure every stage alone, on one worker: of a token, and of a batch behind the first --prefill tokens.
+    #[arg(long)]
+    stages: bool,
     /// Print the figures as JSON.
     #[arg(long)]
     json: bool,
@@ -62,6 +66,15 @@ struct Figures {
     batch: u32,
     runs: Vec<Figure>,
     energy: Energy,
+    stages: Vec<BatchStages>,
+}
+
+/// The stages of a batch.
+#[derive(Debug, Serialize)]
+struct BatchStages {
+    tokens: u32,
+    depth: u32,
+    stages: Vec<Stage>,
 }
 
 /// The figures of one number of workers.
@@ -127,6 +140,13 @@ impl Bench {
             }
         }
         let energy = Energy::new(&image, self.kv.cache(), self.batch, &runs, meter.as_ref());
+        let mut stages = Vec::new();
+        for tokens in [1, self.batch.min(context)].into_iter().filter(|_| self.stages) {
+            let depth = self.prefill.first().copied().unwrap_or(0).min(image.config().context - tokens);
+            let batch =
+                Stages { image: &image, cache: self.kv.cache(), tokens: tokens as usize, depth: depth as usize };
+            stages.push(BatchStages { tokens, depth, stages: isa.run(batch)?? });
+        }
         let figures = Figures {
             read_gb_s: runs.iter().max_by_key(|run| run.workers).map_or(0.0, |run| run.read_gb_s),
             weight_bytes_per_token: weight_bytes,
@@ -135,6 +155,7 @@ impl Bench {
             batch: self.batch.min(context),
             runs,
             energy,
+            stages,
         };
         if self.json { print_json(&figures) } else { figures.print() }
     }
@@ -195,6 +216,27 @@ impl UseSession for Measured<'_> {
             Ok(())
         })?;
         Ok([prefill, decode])
+    }
+}
+
+impl BatchStages {
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { tokens, depth, stages } = self;
+        writeln!(out, "\nstages of {tokens} tokens at depth {depth}, one worker")?;
+        writeln!(out, "stage                 µs/token   share  weights GB/s  G MAC/s")?;
+        let whole: f64 = stages.iter().map(|stage| stage.us_per_token).sum();
+        for Stage { name, us_per_token, weight_bytes, macs } in stages {
+            let nanoseconds = us_per_token * f64::from(*tokens) * 1e3;
+            let rate = |n: u64| if n == 0 { String::new() } else { format!("{:.1}", n as f64 / nanoseconds) };
+            writeln!(
+                out,
+                "{name:<20}  {us_per_token:>8.1}  {:>5.1}%  {:>12}  {:>7}",
+                100.0 * us_per_token / whole,
+                rate(*weight_bytes),
+                rate(*macs)
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -300,6 +342,7 @@ impl Figures {
             )?;
         }
         self.energy.print(&mut out)?;
+        self.stages.iter().try_for_each(|batch| batch.print(&mut out))?;
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod plan;
 mod read_rate;
 mod run;
 mod shape;
+mod stages;
 mod sweep;
 mod synth;
 mod tokenize;
