@@ -9,6 +9,7 @@
 
 use crate::lanes::{Lanes, WIDTH};
 use bytemuck::{Pod, Zeroable};
+use core::hint::black_box;
 
 /// One quantisation group of one token's activations: `x ≈ d · q`.
 pub trait Block: Pod {
@@ -90,6 +91,13 @@ pub trait Tile: Pod {
     fn code(&self, lane: usize, column: usize) -> i32;
 }
 
+/// `n` rounds of a loop, hidden from the compiler where registers are few: it would unroll the loop over a tile's chunks
+/// and do one column after the other, with the unpacked codes of all chunks on the stack.
+#[inline(always)]
+fn rolled<L: Lanes>(n: usize) -> usize {
+    if L::COLUMNS < 8 { black_box(n) } else { n }
+}
+
 /// Dot products of 4-bit chunks, four chunks (32 columns) at a time so that 16-bit sums cannot overflow.
 #[inline(always)]
 pub(crate) fn dot_code_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]], q: [&[i8]; N]) -> [L::I; N] {
@@ -97,7 +105,7 @@ pub(crate) fn dot_code_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]]
     let mut acc = [l.splat_i(0); N];
     for (half, chunks) in codes.as_chunks::<4>().0.iter().enumerate() {
         let mut sums = [l.no_sums(); N];
-        for (c, chunk) in chunks.iter().enumerate() {
+        for (c, chunk) in chunks.iter().enumerate().take(rolled::<L>(4)) {
             let [low, high] = l.unpack(chunk);
             for n in 0..N {
                 sums[n] = l.dot_codes(sums[n], low, &q[n][half][2 * c]);
@@ -116,7 +124,7 @@ pub(crate) fn dot_code_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]]
 pub(crate) fn dot_byte_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]], q: [&[i8]; N]) -> [L::I; N] {
     let q = q.map(|q| q.as_chunks::<4>().0);
     let mut acc = [l.splat_i(0); N];
-    for (c, chunk) in codes.iter().enumerate() {
+    for (c, chunk) in codes.iter().enumerate().take(rolled::<L>(codes.len())) {
         let bytes = l.bytes(chunk);
         for n in 0..N {
             acc[n] = l.dot_bytes(acc[n], bytes, &q[n][c]);
