@@ -6,7 +6,8 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use pocket_host_test::images::AlignedBytes;
 use pocket_kernels::Kernels;
-use pocket_kernels::attention::{Attend, Queries, partial_len};
+use pocket_kernels::ahead::Ahead;
+use pocket_kernels::attention::{Attend, Join, Queries, partial_len};
 use pocket_kernels::cache::{CacheType, HeadCache};
 use pocket_kernels::matmul::{Matmul, Then};
 use pocket_kernels::panel::Panel;
@@ -100,9 +101,27 @@ impl WithKernels for Chunk<'_, '_> {
         let mut partials = vec![0.0; HEADS * partial_len(HEAD_DIM)];
         self.bencher.counter(ItemsCount::new(2 * HEADS * HEAD_DIM * POSITIONS)).bench_local(|| {
             let queries = Queries { heads: &heads, head_dim: HEAD_DIM, positions: POSITIONS };
-            kernels.enter(Attend { queries, cache, chunk: 0, partials: &mut partials })
+            kernels.enter(Attend { queries, cache, chunk: 0, ahead: Ahead::default(), partials: &mut partials })
         });
     }
+}
+
+/// Two chunks of seven heads become one result.
+struct Joining<'b, 'c>(Bencher<'b, 'c>);
+
+impl WithKernels for Joining<'_, '_> {
+    type Out = ();
+
+    fn with<K: Kernels>(self, kernels: K) {
+        let partials = floats(2 * 7 * partial_len(64));
+        let mut out = vec![0.0; 7 * 64];
+        self.0.bench_local(|| kernels.enter(Join { partials: &partials, head_dim: 64, out: &mut out }));
+    }
+}
+
+#[divan::bench(args = Isa::available())]
+fn join(bencher: Bencher<'_, '_>, isa: Isa) {
+    isa.run(Joining(bencher)).expect("it is available");
 }
 
 #[divan::bench(args = Isa::available())]

@@ -2,6 +2,7 @@
 
 use crate::naive::{self, Cached, Group};
 use half::f16;
+use pocket_kernels::ahead::Ahead;
 use pocket_kernels::attention::{Attend, Join, Queries, chunks, partial_len};
 use pocket_kernels::cache::{CacheType, HeadCache, HeadCacheMut, KeysValues, StoreHead};
 use pocket_kernels::embed::EmbedRow;
@@ -243,7 +244,7 @@ fn attend(kind: CacheType, head_dim: usize, heads: usize, positions: usize, numb
     let cache = HeadCache::new(kind, head_dim, room, memory.bytes()).expect("a cache of that size");
     for (chunk, partials) in partials.chunks_mut(chunk_len).enumerate() {
         let queries = Queries { heads: &queries, head_dim, positions };
-        assert!(Scalar.enter(Attend { queries, cache, chunk, partials }), "{what:?}");
+        assert!(Scalar.enter(Attend { queries, cache, chunk, ahead: Ahead::default(), partials }), "{what:?}");
     }
     let mut out = vec![f32::NAN; heads * head_dim];
     Scalar.enter(Join { partials: &partials, head_dim, out: &mut out });

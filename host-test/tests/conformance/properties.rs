@@ -5,6 +5,7 @@
 
 use crate::contract::{Aligned, assert_bits, zero_block};
 use crate::for_each_isa;
+use pocket_kernels::ahead::Ahead;
 use pocket_kernels::attention::{Attend, Queries, chunks, partial_len};
 use pocket_kernels::cache::{CacheType, HeadCache};
 use pocket_kernels::matmul::{Matmul, Then};
@@ -148,7 +149,8 @@ impl Cache {
         let cache = HeadCache::new(self.kind, head_dim, positions.next_multiple_of(16), bytes).expect("such a cache");
         let queries = Queries { heads: &self.queries, head_dim, positions };
         let mut partials = vec![f32::NAN; chunks(positions) * self.heads * partial_len(head_dim)];
-        l.enter(Attend { queries, cache, chunk: 0, partials: &mut partials }).then_some(partials)
+        l.enter(Attend { queries, cache, chunk: 0, ahead: Ahead::default(), partials: &mut partials })
+            .then_some(partials)
     }
 }
 

@@ -13,6 +13,7 @@ mod scores;
 
 pub use join::Join;
 
+use crate::ahead::Ahead;
 use crate::cache::{HEAD_DIM_MAX, HeadCache};
 use crate::exp::exp;
 use crate::lanes::{Job, Lanes, WIDTH};
@@ -57,6 +58,8 @@ pub struct Attend<'a, 'o> {
     pub cache: HeadCache<'a>,
     /// Which chunk of positions; it holds at least one that the token sees.
     pub chunk: usize,
+    /// What will be read next.
+    pub ahead: Ahead<'a>,
     /// The partial results.
     pub partials: &'o mut [f32],
 }
@@ -67,15 +70,21 @@ impl Job for Attend<'_, '_> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> bool {
         match self.cache {
-            HeadCache::F16(cache) => group(l, &cache, &self.queries, self.chunk, self.partials),
-            HeadCache::I8(cache) => group(l, &cache, &self.queries, self.chunk, self.partials),
+            HeadCache::F16(cache) => group(l, &cache, &self.queries, self.chunk, (self.partials, self.ahead)),
+            HeadCache::I8(cache) => group(l, &cache, &self.queries, self.chunk, (self.partials, self.ahead)),
         }
     }
 }
 
 /// All heads of a group, four, two or one at a time, so that a cached element is loaded once for several heads.
 #[inline(always)]
-fn group<L: Lanes, C: Cached>(l: L, cache: &C, queries: &Queries<'_>, chunk: usize, partials: &mut [f32]) -> bool {
+fn group<L: Lanes, C: Cached>(
+    l: L,
+    cache: &C,
+    queries: &Queries<'_>,
+    chunk: usize,
+    (partials, mut ahead): (&mut [f32], Ahead<'_>),
+) -> bool {
     let dim = queries.head_dim.min(HEAD_DIM_MAX);
     let mut heads = queries.heads;
     let mut partials = partials;
@@ -94,11 +103,11 @@ fn group<L: Lanes, C: Cached>(l: L, cache: &C, queries: &Queries<'_>, chunk: usi
         };
         let span = Span { dim, start: chunk * CHUNK, positions: queries.positions };
         finite &= match count {
-            1 => heads_of_chunk::<L, C, 1>(l, cache, now, &span, out),
-            2 => heads_of_chunk::<L, C, 2>(l, cache, now, &span, out),
-            3 => heads_of_chunk::<L, C, 3>(l, cache, now, &span, out),
-            7 => heads_of_chunk::<L, C, 7>(l, cache, now, &span, out),
-            _ => heads_of_chunk::<L, C, 4>(l, cache, now, &span, out),
+            1 => heads_of_chunk::<L, C, 1>(l, cache, now, &span, (out, &mut ahead)),
+            2 => heads_of_chunk::<L, C, 2>(l, cache, now, &span, (out, &mut ahead)),
+            3 => heads_of_chunk::<L, C, 3>(l, cache, now, &span, (out, &mut ahead)),
+            7 => heads_of_chunk::<L, C, 7>(l, cache, now, &span, (out, &mut ahead)),
+            _ => heads_of_chunk::<L, C, 4>(l, cache, now, &span, (out, &mut ahead)),
         };
         heads = later;
         partials = rest;
@@ -118,21 +127,23 @@ fn heads_of_chunk<L: Lanes, C: Cached, const N: usize>(
     cache: &C,
     heads: &[f32],
     span: &Span,
-    out: &mut [f32],
+    (out, ahead): (&mut [f32], &mut Ahead<'_>),
 ) -> bool {
     let count = span.positions.saturating_sub(span.start).min(CHUNK);
     let tiles = count.div_ceil(WIDTH);
     let mut p = [[[0.0f32; WIDTH]; CHUNK / WIDTH]; N];
     let (queries, mut finite) = C::queries::<L, N>(l, heads, span.dim);
     let scale = l.splat(1.0 / libm::sqrtf(span.dim as f32));
+    let vectors = span.dim / WIDTH;
+    let pace = ahead.lines().div_ceil((tiles * vectors * 2).max(1));
     for tile in 0..tiles {
+        ahead.fetch(l, pace * vectors);
         let scores = cache.scores::<L, N>(l, span.start / WIDTH + tile, &queries, span.dim);
         for (p, scores) in p.iter_mut().zip(scores) {
             l.store(l.mul(scores, scale), &mut p[tile % (CHUNK / WIDTH)]);
         }
     }
     let (partials, _) = out.as_chunks_mut::<WIDTH>();
-    let vectors = span.dim / WIDTH;
     for (p, partial) in p.iter_mut().zip(partials.chunks_exact_mut(vectors + 1)) {
         let Some(p) = p.get_mut(..tiles) else { return false };
         let (m, sum, head_finite) = softmax(l, p, count);
@@ -143,7 +154,7 @@ fn heads_of_chunk<L: Lanes, C: Cached, const N: usize>(
     }
     cache.scale_weights(span.start, count, &mut p);
     for vector in 0..vectors {
-        let sums = cache.weighted_sum::<L, N>(l, &p, (span.start, count), (vector, vectors));
+        let sums = cache.weighted_sum::<L, N>(l, &p, (span.start, count), (vector, vectors), (ahead, pace));
         for (partial, sum) in partials.chunks_exact_mut(vectors + 1).zip(sums) {
             l.store(sum, &mut partial[vector]);
         }

@@ -103,6 +103,20 @@ impl<'a> HeadCache<'a> {
             }
         })
     }
+
+    /// The bytes of the keys and of the values of `count` positions from `start` on, as far as they are cached, without
+    /// their scales.
+    #[must_use]
+    pub fn elements(&self, head_dim: usize, start: usize, count: usize) -> [&'a [u8]; 2] {
+        let (keys, values, element): (&[u8], &[u8], _) = match self {
+            Self::F16(cache) => (bytemuck::cast_slice(cache.keys), bytemuck::cast_slice(cache.values), 2),
+            Self::I8(cache) => (bytemuck::cast_slice(cache.keys), bytemuck::cast_slice(cache.values), 1),
+        };
+        [keys, values].map(|half| {
+            let bytes = |positions: usize| positions.saturating_mul(head_dim * element).min(half.len());
+            half.get(bytes(start)..bytes(start.saturating_add(count))).unwrap_or(&[])
+        })
+    }
 }
 
 /// The cache of one layer and KV head, for writing.

@@ -51,6 +51,12 @@ pub unsafe trait Lanes: Copy + Send + Sync + 'static {
     /// Runs a kernel inside this instruction set's `#[target_feature]` region.
     fn enter<J: Job>(self, job: J) -> J::Out;
 
+    /// Asks the second-level cache for the line that holds this byte; does nothing where there is no such hint.
+    #[inline(always)]
+    fn fetch(self, byte: &u8) {
+        let _ = byte;
+    }
+
     /// All lanes `x`.
     fn splat(self, x: f32) -> Self::F;
     /// Loads 16 floats.

@@ -15,6 +15,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("Pocket images are little-endian and read in place: big-endian targets are not supported");
 
+pub mod ahead;
 pub mod attention;
 pub mod cache;
 pub mod embed;

@@ -7,6 +7,7 @@
 //! # Source
 //! `kernels/NUMERICS.md`, section Matrix × vector.
 
+use crate::ahead::Ahead;
 use crate::exp::silu;
 use crate::lanes::{Job, Lanes, WIDTH};
 use crate::panel::Panel;
@@ -92,7 +93,15 @@ fn product<L: Lanes, const N: usize>(
     }
 }
 
-impl Matmul<'_, '_> {
+impl<'a> Matmul<'a, '_> {
+    /// The weights of the row group behind row group `group` of the panel.
+    #[inline(always)]
+    fn next(&self, group: usize) -> Ahead<'a> {
+        let row_group = self.row_group + group + 1;
+        let up = if let Then::SwiGlu(up) = self.then { up.row_group(row_group) } else { &[] };
+        Ahead::new([self.weights.row_group(row_group), up])
+    }
+
     /// Row group `group` of the panel, for `N` tokens from `token` on.
     #[inline(always)]
     fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize) {
@@ -135,17 +144,24 @@ impl Job for Matmul<'_, '_> {
     #[inline(always)]
     fn run<L: Lanes>(mut self, l: L) {
         let tokens = self.out.rows();
+        // One token's products wait for memory and nothing else, so there is no time to use.
+        let columns = tokens / L::COLUMNS;
         for group in 0..self.out.width().div_ceil(WIDTH) {
             let mut token = 0;
+            let mut ahead = if columns > 1 { self.next(group) } else { Ahead::default() };
+            let pace = ahead.lines().div_ceil(columns.max(1));
             while L::COLUMNS >= 8 && tokens - token >= 8 {
+                ahead.fetch(l, pace);
                 self.column_tile::<L, 8>(l, group, token);
                 token += 8;
             }
             while L::COLUMNS >= 4 && tokens - token >= 4 {
+                ahead.fetch(l, pace);
                 self.column_tile::<L, 4>(l, group, token);
                 token += 4;
             }
             while L::COLUMNS >= 2 && tokens - token >= 2 {
+                ahead.fetch(l, pace);
                 self.column_tile::<L, 2>(l, group, token);
                 token += 2;
             }

@@ -140,14 +140,17 @@ impl<'a> Weights<'a> {
         self.row_groups() * self.format.row_group_bytes(self.columns)
     }
 
+    /// The bytes of one row group; none beyond the matrix.
+    #[inline(always)]
+    pub(crate) fn row_group(&self, row_group: usize) -> &'a [u8] {
+        let bytes = self.format.row_group_bytes(self.columns);
+        let rest = self.data.get(row_group.saturating_mul(self.stride_bytes)..);
+        rest.and_then(|rest| rest.get(..bytes)).unwrap_or(&[])
+    }
+
     /// The tiles of one row group in the order of the columns; empty beyond the matrix.
     #[inline(always)]
     pub(crate) fn tiles<T: Tile>(&self, row_group: usize) -> &'a [T] {
-        let bytes = self.format.row_group_bytes(self.columns);
-        self.data
-            .get(row_group.saturating_mul(self.stride_bytes)..)
-            .and_then(|rest| rest.get(..bytes))
-            .and_then(|tiles| bytemuck::try_cast_slice(tiles).ok())
-            .unwrap_or(&[])
+        bytemuck::try_cast_slice(self.row_group(row_group)).unwrap_or(&[])
     }
 }

@@ -49,6 +49,11 @@ unsafe impl Lanes for Avx512Vnni {
     }
 
     #[inline(always)]
+    fn fetch(self, byte: &u8) {
+        isa!(_mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()));
+    }
+
+    #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
         isa!(_mm512_set1_ps(x))
     }

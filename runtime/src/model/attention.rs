@@ -3,7 +3,8 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pocket_kernels::Kernels;
-use pocket_kernels::attention::{Attend, Join, Queries, chunks, partial_len};
+use pocket_kernels::ahead::Ahead;
+use pocket_kernels::attention::{Attend, CHUNK, Join, Queries, chunks, partial_len};
 use pocket_kernels::cache::{HeadCache, HeadCacheMut, KeysValues, StoreHead};
 use pocket_kernels::matmul::Then;
 use pocket_kernels::norm::Norm;
@@ -138,16 +139,23 @@ impl Heads<'_> {
         let partials = &mut partials[..config.kv_heads as usize * chunks * piece];
         let finite = AtomicBool::new(true);
         {
-            let (queries, pieces) = (&*queries, Panels::pieces(&mut *partials, piece));
-            machine.share(seen > 64, |_| {
-                while let Some((index, partials)) = pieces.claim() {
+            // A worker goes through neighbouring chunks, so what it will read next can be fetched meanwhile.
+            let pieces = Panels::pieces(&mut *partials, piece).shared_by(machine.workers.count());
+            let queries = &*queries;
+            machine.share(seen > 64, |worker| {
+                while let Some((index, partials)) = pieces.claim_by(worker) {
                     let (head, chunk) = (index / chunks, index % chunks);
+                    let next = (index + 1) / chunks;
+                    let ahead = self.cache(cache, next).map_or(Ahead::default(), |cache| {
+                        let start = (index + 1) % chunks * CHUNK;
+                        Ahead::new(cache.elements(head_dim, start, CHUNK.min(seen - start)))
+                    });
                     let heads = &queries[head * group * head_dim..(head + 1) * group * head_dim];
                     let queries = Queries { heads, head_dim, positions: seen };
                     let partials = partials.into_row();
                     let all = self
                         .cache(cache, head)
-                        .is_some_and(|cache| machine.kernels.enter(Attend { queries, cache, chunk, partials }));
+                        .is_some_and(|cache| machine.kernels.enter(Attend { queries, cache, chunk, ahead, partials }));
                     if !all {
                         finite.store(false, Ordering::Relaxed);
                     }
@@ -191,7 +199,7 @@ impl Heads<'_> {
                 let mut all = true;
                 for (chunk, partials) in partials.chunks_exact_mut(piece).enumerate() {
                     let queries = Queries { heads, head_dim, positions: seen };
-                    all &= machine.kernels.enter(Attend { queries, cache, chunk, partials });
+                    all &= machine.kernels.enter(Attend { queries, cache, chunk, ahead: Ahead::default(), partials });
                 }
                 machine.kernels.enter(Join { partials, head_dim, out: heads });
                 if !all {

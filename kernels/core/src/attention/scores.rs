@@ -1,6 +1,7 @@
 //! The two products of attention, query · key and weight · value, for each type of cache.
 
 use super::CHUNK;
+use crate::ahead::Ahead;
 use crate::cache::{CacheF16, CacheI8, HEAD_DIM_MAX, quantize_head};
 use crate::lanes::{Lanes, WIDTH};
 
@@ -39,13 +40,18 @@ pub(super) trait Cached {
         p: &[Weights; N],
         (start, count): (usize, usize),
         (vector, vectors): (usize, usize),
+        (ahead, pace): (&mut Ahead<'_>, usize),
     ) -> [L::F; N] {
-        let values = self.values().get(start * vectors + vector..).unwrap_or(&[]).iter().step_by(vectors.max(1));
+        let values = self.values().get(start * vectors..).unwrap_or(&[]);
         let mut acc = [l.splat(0.0); N];
-        for (t, value) in values.take(count.min(CHUNK)).enumerate() {
-            let value = Self::value(l, value);
-            for n in 0..N {
-                acc[n] = l.fma(l.splat(p[n][t / WIDTH][t % WIDTH]), value, acc[n]);
+        for (tile, values) in values.chunks(WIDTH * vectors.max(1)).take(count.min(CHUNK).div_ceil(WIDTH)).enumerate() {
+            ahead.fetch(l, pace);
+            let left = count - tile * WIDTH;
+            for (t, values) in values.chunks_exact(vectors.max(1)).take(left).enumerate() {
+                let value = Self::value(l, &values[vector]);
+                for n in 0..N {
+                    acc[n] = l.fma(l.splat(p[n][tile % (CHUNK / WIDTH)][t % WIDTH]), value, acc[n]);
+                }
             }
         }
         acc

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use pocket_kernels::Kernels;
+use pocket_kernels::ahead::Ahead;
 use pocket_kernels::attention::{Attend, Join, Queries, chunks, partial_len};
 use pocket_kernels::cache::{HeadCache, HeadCacheMut, KeysValues, StoreHead};
 use pocket_kernels::matmul::{Matmul, Then};
@@ -192,7 +193,7 @@ impl WithKernels for Stages<'_> {
                         let piece = group * partial_len(head_dim);
                         let partials = &mut partials[..chunks(positions) * piece];
                         for (chunk, partials) in partials.chunks_mut(piece).enumerate() {
-                            kernels.enter(Attend { queries, cache, chunk, partials });
+                            kernels.enter(Attend { queries, cache, chunk, ahead: Ahead::default(), partials });
                         }
                         kernels.enter(Join { partials, head_dim, out });
                     }
