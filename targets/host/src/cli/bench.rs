@@ -18,12 +18,14 @@ use super::machine::{HostSession, Machine, UseSession, load, open};
 use super::output::{bytes, per_second, print_json};
 use super::read_rate::Buffer;
 use super::stages::{Stage, Stages};
+use super::start::Start;
 
 /// Measure prefill and decode, and decode as a share of what the machine's memory allows.
 ///
 /// Decoding a token reads all weights once. The rate at which plain memory can be read is measured in the same run, with
 /// the same number of threads; `bus share` is decode tok/s × weight bytes a token ÷ that rate. The energy of an answer is
 /// counted if the system shows a counter, and modelled from the bytes that it moves and the multiplications that it does.
+/// How long the first token takes is counted from before the image is opened, its file being in the system's cache.
 #[derive(Debug, Args)]
 pub(super) struct Bench {
     /// The image.
@@ -65,6 +67,7 @@ struct Figures {
     kv: &'static str,
     batch: u32,
     runs: Vec<Figure>,
+    starts: Vec<Start>,
     energy: Energy,
     stages: Vec<BatchStages>,
 }
@@ -114,7 +117,7 @@ impl Bench {
         let weight_bytes = weight_bytes_per_token(&image);
         let mut buffer = Buffer::new(weight_bytes, self.pages.pages)?;
         let meter = Meter::find(Path::new("/sys"));
-        let mut runs = Vec::new();
+        let (mut runs, mut starts) = (Vec::new(), Vec::new());
         for workers in counts {
             let limits =
                 Limits { context, batch: self.batch.min(context), workers, cache: self.kv.cache(), word_bytes: 0 };
@@ -138,6 +141,7 @@ impl Bench {
                     decode_j_per_token: decode.joules.map(|joules| joules / f64::from(self.decode)),
                 });
             }
+            starts.push(Start::measure(&self.image, self.pages.pages, isa, &limits)?);
         }
         let energy = Energy::new(&image, self.kv.cache(), self.batch, &runs, meter.as_ref());
         let mut stages = Vec::new();
@@ -154,6 +158,7 @@ impl Bench {
             kv: self.kv.name(),
             batch: self.batch.min(context),
             runs,
+            starts,
             energy,
             stages,
         };
@@ -341,6 +346,8 @@ impl Figures {
                 100.0 * share
             )?;
         }
+        writeln!(out, "\nworkers  from opening the image")?;
+        self.starts.iter().try_for_each(|start| writeln!(out, "{}", start.words()))?;
         self.energy.print(&mut out)?;
         self.stages.iter().try_for_each(|batch| batch.print(&mut out))?;
         Ok(())

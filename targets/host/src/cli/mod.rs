@@ -18,6 +18,7 @@ mod read_rate;
 mod run;
 mod shape;
 mod stages;
+mod start;
 mod sweep;
 mod synth;
 mod tokenize;

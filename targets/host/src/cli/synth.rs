@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::output::bytes;
+use super::output::{bytes, write_file};
 use super::shape::ShapeArgs;
 use crate::pack::{Options, Report, pack_bytes};
 use crate::synth;
@@ -22,6 +22,9 @@ pub(super) struct Synth {
     /// The image to write.
     #[arg(short, long, value_name = "OUT.pocket")]
     output: PathBuf,
+    /// Also write the model as GGUF, the same codes, for other engines to be measured with.
+    #[arg(long, value_name = "OUT.gguf")]
+    gguf: Option<PathBuf>,
     /// The same seed gives the same image.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -31,6 +34,9 @@ impl Synth {
     pub(super) fn run(self) -> Result<()> {
         let (name, config) = self.shape.shape()?;
         let file = synth::gguf(name, &config, self.seed).context("this shape cannot be made")?;
+        if let Some(path) = &self.gguf {
+            write_file(path, |out| Ok(out.write_all(&file)?))?;
+        }
         let source = format!("pocket synth, seed {}", self.seed);
         let Report { image_bytes, weight_bytes, parameters, .. } =
             pack_bytes(&file, &source, &self.output, &Options::default(), &mut |_| ())?;
