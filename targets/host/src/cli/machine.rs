@@ -56,7 +56,7 @@ impl Machine {
     /// Plans a session and provides for it.
     pub(super) fn new(image: &Image<'_>, limits: &Limits, isa: Isa) -> Result<Self> {
         let plan = Plan::try_new(image.config(), limits)?;
-        let arena = HostArena::huge(plan.arena_bytes()).with_context(|| {
+        let arena = HostArena::new(plan.arena_bytes()).with_context(|| {
             format!("the system grants no {} for the arena; plan a shorter context", bytes(plan.arena_bytes() as u64))
         })?;
         let pool = Pool::new(limits.workers as usize)
