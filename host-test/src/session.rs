@@ -1,5 +1,7 @@
 //! Sessions on any instruction set, with any workers, batch and cache: compiled once, for all tests.
 
+use std::sync::atomic::AtomicBool;
+
 use pocket_kernels::Kernels;
 use pocket_pack::isa::{Isa, WithKernels};
 use pocket_pack::pool::Pool;
@@ -47,7 +49,10 @@ impl Way {
 
 /// [`Session`] without its types.
 #[expect(missing_docs, clippy::missing_errors_doc, reason = "the methods are those of `Session`")]
-pub trait Steps {
+pub trait Steps<'a> {
+    fn cancel_by(&mut self, flag: &'a AtomicBool);
+    fn resume(&mut self) -> Result<(), StepError>;
+    fn pending(&self) -> usize;
     fn prefill(&mut self, ids: &[u32]) -> Result<(), StepError>;
     fn prefill_each(&mut self, ids: &[u32], each: &mut dyn FnMut(usize, &[f32])) -> Result<(), StepError>;
     fn prefill_text(&mut self, tokenizer: &Tokenizer<'_>, text: &str, specials: Specials<'_>) -> Result<usize, Error>;
@@ -61,7 +66,16 @@ pub trait Steps {
     fn reset(&mut self);
 }
 
-impl<K: Kernels, W: Workers + ?Sized> Steps for Session<'_, K, W> {
+impl<'a, K: Kernels, W: Workers + ?Sized> Steps<'a> for Session<'a, K, W> {
+    fn cancel_by(&mut self, flag: &'a AtomicBool) {
+        self.cancel_by(flag);
+    }
+    fn resume(&mut self) -> Result<(), StepError> {
+        self.resume()
+    }
+    fn pending(&self) -> usize {
+        self.pending()
+    }
     fn prefill(&mut self, ids: &[u32]) -> Result<(), StepError> {
         self.prefill(ids)
     }
@@ -109,7 +123,7 @@ pub fn open<'a>(
     (plan, isa): (&Plan, Isa),
     arena: &'a mut [u8],
     workers: &'a dyn Workers,
-) -> Result<Box<dyn Steps + 'a>, SessionError> {
+) -> Result<Box<dyn Steps<'a> + 'a>, SessionError> {
     struct Open<'i, 'a> {
         image: &'i Image<'a>,
         plan: &'i Plan,
@@ -117,7 +131,7 @@ pub fn open<'a>(
         workers: &'a dyn Workers,
     }
     impl<'a> WithKernels for Open<'_, 'a> {
-        type Out = Result<Box<dyn Steps + 'a>, SessionError>;
+        type Out = Result<Box<dyn Steps<'a> + 'a>, SessionError>;
         fn with<K: Kernels>(self, kernels: K) -> Self::Out {
             Ok(Box::new(Session::new(self.image, self.plan, self.arena, kernels, self.workers)?))
         }
@@ -129,7 +143,7 @@ pub fn open<'a>(
 ///
 /// # Panics
 /// If there can be no such session.
-pub fn with<R>(image: &Image<'_>, way: Way, test: impl FnOnce(&mut dyn Steps) -> R) -> R {
+pub fn with<R>(image: &Image<'_>, way: Way, test: impl FnOnce(&mut dyn Steps<'_>) -> R) -> R {
     let plan = way.plan(image);
     let mut arena = AlignedBytes::filled(0xa5, plan.arena_bytes());
     let workers = Pool::new(way.workers as usize).expect("threads");

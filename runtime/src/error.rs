@@ -191,6 +191,9 @@ errors! {
         NoLogits = 504, "there are no logits yet; process at least one token after a start or rewind";
         /// A rewind to a position that was not reached.
         RewindBeyond { /** What was asked for. */ position: u32, /** Positions held. */ have: u32 } = 505, "cannot rewind to position {position}; {have} are held";
+        /// Somebody cancelled it. The tokens stay: those of the batches that were done are held, those that are left
+        /// are computed by the next step, or by `resume`.
+        Cancelled { /** Positions held. */ position: u32, /** Tokens left. */ left: u32 } = 507, "cancelled at position {position} with {left} tokens left; they are computed by the next step";
         /// Sampling settings outside their range.
         Sampling = 506, "sampling settings are out of range: temperature >= 0, 0 < top-p <= 1, 0 <= min-p <= 1, repetition penalty > 0";
     }

@@ -47,7 +47,8 @@ pub enum Ending {
     Tokens,
     /// The session has no room for another token.
     ContextFull,
-    /// Somebody cancelled it.
+    /// Somebody cancelled it, by [`Until::cancel`] or [`Session::cancel_by`]; in the latter case the last token may be
+    /// [pending](Session::pending).
     Cancelled,
 }
 
@@ -55,7 +56,7 @@ pub enum Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Reply {
-    /// Tokens appended to the session.
+    /// Tokens appended to the session, the last of them perhaps [pending](Session::pending).
     pub tokens: usize,
     /// What ended it.
     pub ending: Ending,
@@ -75,6 +76,14 @@ pub trait Emit {
 impl<F: FnMut(&str)> Emit for F {
     fn text(&mut self, text: &str) {
         self(text);
+    }
+}
+
+/// Whether a step was done, and not cancelled.
+fn done(step: Result<(), StepError>) -> Result<bool, StepError> {
+    match step {
+        Err(StepError::Cancelled { .. }) => Ok(false),
+        step => step.map(|()| true),
     }
 }
 
@@ -99,7 +108,10 @@ impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
             if stop_strings.stopped() {
                 break Ending::StopString;
             }
-            if cancel.load(Ordering::Relaxed) {
+            if cancel.load(Ordering::Relaxed) || self.cancelled() {
+                break Ending::Cancelled;
+            }
+            if !done(self.resume())? {
                 break Ending::Cancelled;
             }
             if tokens == most {
@@ -119,8 +131,11 @@ impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
             });
             if !stop_strings.stopped() {
                 emit.token(id, tokens + 1);
-                self.decode(id)?;
+                let appended = done(self.decode(id))?;
                 tokens += 1;
+                if !appended {
+                    break Ending::Cancelled;
+                }
             }
         };
         characters.finish(|text| {

@@ -1,11 +1,13 @@
 //! A session: one conversation's state in an arena, and the steps that move it on.
 
+use core::sync::atomic::AtomicBool;
+
 use pocket_kernels::Kernels;
 
 use crate::error::{Error, SessionError, StepError};
 use crate::image::Image;
 use crate::log::log;
-use crate::model::{Batch, Machine, forward, head};
+use crate::model::{Batch, Machine, Stop, forward, head};
 use crate::plan::{ALIGN, Lender, Plan};
 use crate::sampling::{Choice, Sampler};
 use crate::text::{Specials, Tokenizer};
@@ -31,6 +33,8 @@ pub struct Session<'a, K, W: ?Sized> {
     logits: &'a mut [f32],
     scratch: &'a mut [u8],
     position: usize,
+    /// Tokens behind those that are held, which a cancelled step left.
+    pending: usize,
     has_logits: bool,
 }
 
@@ -80,7 +84,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         Ok(Self {
             image: *image,
             plan: *plan,
-            machine: Machine { kernels, workers },
+            machine: Machine { kernels, workers, cancel: None },
             cache: lender.lend(regions.cache),
             tokens: lender.lend(regions.tokens),
             hidden: lender.lend(regions.hidden),
@@ -88,8 +92,16 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             logits: lender.lend(regions.logits),
             scratch,
             position: 0,
+            pending: 0,
             has_logits: false,
         })
+    }
+
+    /// From now on a step ends with [`StepError::Cancelled`] when this is set, by another thread or an interrupt. It is
+    /// looked at before each half of a layer of a batch and before the head, so the longest of these is the longest that
+    /// a step goes on. Whoever set it takes it back.
+    pub fn cancel_by(&mut self, flag: &'a AtomicBool) {
+        self.machine.cancel = Some(flag);
     }
 
     /// The image.
@@ -113,7 +125,19 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// How many more tokens fit.
     #[must_use]
     pub fn room(&self) -> usize {
-        self.tokens.len() - self.position
+        self.tokens.len() - self.position - self.pending
+    }
+
+    /// Whether the flag is set.
+    pub(crate) fn cancelled(&self) -> bool {
+        self.machine.check().is_err()
+    }
+
+    /// How many tokens a cancelled step left. The next step computes them before its own, [`Self::rewind`] and
+    /// [`Self::reset`] forget them.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.pending
     }
 
     /// The tokens that the session holds.
@@ -131,6 +155,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// Forgets everything.
     pub fn reset(&mut self) {
         self.position = 0;
+        self.pending = 0;
         self.has_logits = false;
     }
 
@@ -145,6 +170,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         log!(debug, "rewind from {} to {}", self.position, position);
         self.has_logits &= position == self.position;
         self.position = position;
+        self.pending = 0;
         Ok(())
     }
 
@@ -152,10 +178,19 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     ///
     /// # Errors
     /// Before any work: [`StepError::Empty`], [`StepError::ContextFull`], [`StepError::UnknownToken`]. While working:
-    /// [`StepError::NonFinite`], after which the session holds the tokens of the batches that were done.
+    /// [`StepError::NonFinite`], after which the session holds the tokens of the batches that were done, and
+    /// [`StepError::Cancelled`], after which it also keeps the others for later.
     pub fn prefill(&mut self, ids: &[u32]) -> Result<(), StepError> {
         self.place(ids).inspect_err(refused)?;
         self.process(ids.len(), None)
+    }
+
+    /// Computes the tokens that a cancelled step left, if there are any.
+    ///
+    /// # Errors
+    /// [`StepError::NonFinite`] and [`StepError::Cancelled`], as [`Self::prefill`].
+    pub fn resume(&mut self) -> Result<(), StepError> {
+        if self.pending == 0 { Ok(()) } else { self.process(0, None) }
     }
 
     /// As [`Self::prefill`], and gives the logits of every token to `each`, with the token's position.
@@ -180,7 +215,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         specials: Specials<'_>,
     ) -> Result<usize, Error> {
         let symbols = Lender::new(self.scratch, self.plan.scratch_offset()).lend(self.plan.text.symbols);
-        let count = tokenizer.encode(text, specials, symbols, &mut self.tokens[self.position..])?;
+        let count = tokenizer.encode(text, specials, symbols, &mut self.tokens[self.position + self.pending..])?;
         if count > 0 {
             self.check_ids(count).inspect_err(refused)?;
             self.process(count, None)?;
@@ -210,66 +245,86 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         chosen.ok_or(StepError::NonFinite { position: self.position as u32 })
     }
 
-    /// Puts tokens behind those that the session holds.
+    /// Puts tokens behind all that there are.
     fn place(&mut self, ids: &[u32]) -> Result<(), StepError> {
         if ids.is_empty() {
             return Err(StepError::Empty);
         }
         let have = self.tokens.len() as u32;
-        let need = u32::try_from(self.position.saturating_add(ids.len())).unwrap_or(u32::MAX);
-        let room = self.tokens[self.position..].get_mut(..ids.len()).ok_or(StepError::ContextFull { need, have })?;
+        let end = self.position + self.pending;
+        let need = u32::try_from(end.saturating_add(ids.len())).unwrap_or(u32::MAX);
+        let room = self.tokens[end..].get_mut(..ids.len()).ok_or(StepError::ContextFull { need, have })?;
         room.copy_from_slice(ids);
         self.check_ids(ids.len())
     }
 
-    /// Checks the `count` tokens behind those that the session holds.
+    /// Checks the `count` tokens behind all that there are.
     fn check_ids(&self, count: usize) -> Result<(), StepError> {
         let vocabulary = self.plan.config().vocabulary;
-        match self.tokens[self.position..][..count].iter().find(|&&id| id >= vocabulary) {
+        match self.tokens[self.position + self.pending..][..count].iter().find(|&&id| id >= vocabulary) {
             Some(&id) => Err(StepError::UnknownToken { id, vocabulary }),
             None => Ok(()),
         }
     }
 
-    /// Processes the `count` tokens behind those that the session holds.
+    /// Processes what is pending and the `count` tokens behind it.
     fn process(&mut self, count: usize, mut each: Option<Each<'_>>) -> Result<(), StepError> {
         self.has_logits = false;
-        let width = self.plan.config().hidden as usize;
-        let end = self.position + count;
-        while self.position < end {
-            let position = self.position;
-            let tokens = (end - position).min(self.plan.limits().batch as usize);
-            let mut batch = Batch {
-                position,
-                tokens,
-                hidden: self.hidden,
-                rotations: self.rotations,
-                cache: self.cache,
-                scratch: self.scratch,
-            };
-            let ids = &self.tokens[position..position + tokens];
-            let mut finite = forward(&self.machine, &self.image, &self.plan, ids, &mut batch);
-            // Without someone to look at them, only the very last token's logits are computed.
-            let first = if each.is_some() { 0 } else { tokens - 1 };
-            let skip = each.is_none() && position + tokens < end;
-            for (token, hidden) in self.hidden.chunks_exact(width).enumerate().take(tokens).skip(first) {
-                if !finite || skip {
-                    break;
-                }
-                let row = (hidden, &mut *self.logits);
-                finite &= head(&self.machine, &self.image, &self.plan, row, self.scratch);
-                if let Some(each) = &mut each {
-                    each(position + token, self.logits);
-                }
-            }
-            if !finite {
-                log!(error, "a value is not finite at or after position {}", position);
-                return Err(StepError::NonFinite { position: position as u32 });
-            }
+        self.pending += count;
+        while self.pending > 0 {
+            let tokens = self.pending.min(self.plan.limits().batch as usize);
+            self.batch(tokens, &mut each).map_err(|stop| self.stopped(stop))?;
             self.position += tokens;
+            self.pending -= tokens;
         }
-        log!(debug, "{} tokens done, {} held", count, end);
+        log!(debug, "{} tokens done, {} held", count, self.position);
         self.has_logits = true;
         Ok(())
+    }
+
+    /// Processes the next `tokens` tokens.
+    fn batch(&mut self, tokens: usize, each: &mut Option<Each<'_>>) -> Result<(), Stop> {
+        let position = self.position;
+        let mut batch = Batch {
+            position,
+            tokens,
+            hidden: self.hidden,
+            rotations: self.rotations,
+            cache: self.cache,
+            scratch: self.scratch,
+        };
+        let ids = &self.tokens[position..position + tokens];
+        forward(&self.machine, &self.image, &self.plan, ids, &mut batch)?;
+        // Without someone to look at them, only the very last token's logits are computed.
+        let first = match each {
+            Some(_) => 0,
+            None if tokens < self.pending => tokens,
+            None => tokens - 1,
+        };
+        let width = self.plan.config().hidden as usize;
+        for (token, hidden) in self.hidden.chunks_exact(width).enumerate().take(tokens).skip(first) {
+            let row = (hidden, &mut *self.logits);
+            head(&self.machine, &self.image, &self.plan, row, self.scratch)?;
+            if let Some(each) = each {
+                each(position + token, self.logits);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a batch that was not done means for the session.
+    fn stopped(&mut self, stop: Stop) -> StepError {
+        let (position, left) = (self.position as u32, self.pending as u32);
+        match stop {
+            Stop::Cancelled => {
+                log!(info, "cancelled at position {}, {} tokens left", position, left);
+                StepError::Cancelled { position, left }
+            }
+            Stop::NonFinite => {
+                log!(error, "a value is not finite at or after position {}", position);
+                self.pending = 0;
+                StepError::NonFinite { position }
+            }
+        }
     }
 }

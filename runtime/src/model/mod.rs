@@ -15,7 +15,7 @@ mod ffn;
 mod head;
 mod stage;
 
-pub(crate) use stage::Machine;
+pub(crate) use stage::{Machine, Stop};
 
 use pocket_kernels::Kernels;
 use pocket_kernels::embed::EmbedRow;
@@ -41,14 +41,15 @@ pub(crate) struct Batch<'s> {
     pub(crate) scratch: &'s mut [u8],
 }
 
-/// Runs a batch through all layers: fills the cache and leaves the hidden states. `false` if a value was not finite.
+/// Runs a batch through all layers: fills the cache and leaves the hidden states. Between two halves of a layer it looks
+/// whether it shall go on.
 pub(crate) fn forward<K: Kernels, W: Workers + ?Sized>(
     machine: &Machine<'_, K, W>,
     image: &Image<'_>,
     plan: &Plan,
     ids: &[u32],
     batch: &mut Batch<'_>,
-) -> bool {
+) -> Result<(), Stop> {
     let config = image.config();
     let embedding = image.weights().embedding;
     for (&id, out) in ids.iter().zip(batch.hidden.chunks_exact_mut(config.hidden as usize)) {
@@ -58,12 +59,13 @@ pub(crate) fn forward<K: Kernels, W: Workers + ?Sized>(
         rotation(batch.position + token, image.inverse_frequencies(), out);
     }
     for index in 0..config.layers as usize {
-        let Some(layer) = image.layer(index) else { return false };
-        if !attention::attention(machine, plan, (index, &layer), batch) || !ffn::ffn(machine, plan, &layer, batch) {
-            return false;
-        }
+        let layer = image.layer(index).ok_or(Stop::NonFinite)?;
+        machine.check()?;
+        Stop::unless(attention::attention(machine, plan, (index, &layer), batch))?;
+        machine.check()?;
+        Stop::unless(ffn::ffn(machine, plan, &layer, batch))?;
     }
-    true
+    Ok(())
 }
 
 pub(crate) use head::head;

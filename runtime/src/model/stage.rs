@@ -17,6 +17,24 @@ use crate::workers::Workers;
 pub(crate) struct Machine<'m, K, W: ?Sized> {
     pub(crate) kernels: K,
     pub(crate) workers: &'m W,
+    /// Ends a step between two stages.
+    pub(crate) cancel: Option<&'m AtomicBool>,
+}
+
+/// Why a batch was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// A value was not finite.
+    NonFinite,
+    /// Somebody cancelled it.
+    Cancelled,
+}
+
+impl Stop {
+    /// Of a stage that says whether its values were finite.
+    pub(super) fn unless(finite: bool) -> Result<(), Self> {
+        if finite { Ok(()) } else { Err(Self::NonFinite) }
+    }
 }
 
 /// Quantised activations of a batch as bytes, and how to read them.
@@ -60,6 +78,11 @@ pub(super) struct Product<'a> {
 }
 
 impl<K: Kernels, W: Workers + ?Sized> Machine<'_, K, W> {
+    /// Whether to go on.
+    pub(crate) fn check(&self) -> Result<(), Stop> {
+        if self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) { Err(Stop::Cancelled) } else { Ok(()) }
+    }
+
     /// Runs `job` with its number on every worker, or on the calling thread alone where sharing would cost more than it
     /// saves.
     pub(super) fn share(&self, worth_it: bool, job: impl Fn(usize) + Sync) {

@@ -400,6 +400,9 @@ typedef struct pocket_reply {
 // Sampling settings are out of range.
 #define POCKET_ERROR_SAMPLING 506
 
+// `pocket_cancel` ended the step; the tokens that are left are computed by the next one, or by `pocket_resume`.
+#define POCKET_ERROR_CANCELLED 507
+
 // A text section is none.
 #define POCKET_ERROR_TEXT_MAGIC 601
 
@@ -544,8 +547,9 @@ pocket_status pocket_session_kernels(const struct pocket_session *session, uint3
 // Calls that were refused with `POCKET_ERROR_BUSY`, and this one, do not count.
 pocket_status pocket_session_error_text(const struct pocket_session *session, char *text, size_t room, size_t *length);
 
-// Ends the reply that `pocket_generate` is at, before its next token; if it is at none, the next one at once. Any
-// thread and any signal handler may call this at any time while the session lives.
+// Ends the step or the reply that the session is at, before the next half of a layer; if it is at none, the next one at
+// once. A reply then ends with `POCKET_ENDED_BY_CANCEL`, a step with `POCKET_ERROR_CANCELLED`; what they left is
+// computed by the next step. Any thread and any signal handler may call this at any time while the session lives.
 pocket_status pocket_cancel(const struct pocket_session *session);
 
 // Appends tokens and computes the logits of the last. Before any work it is clear whether they fit and are known.
@@ -563,6 +567,12 @@ pocket_status pocket_prefill_text(struct pocket_session *session,
 
 // Appends one token and computes the logits of what follows.
 pocket_status pocket_decode(struct pocket_session *session, uint32_t token);
+
+// Computes the tokens that a cancelled call left, if there are any. Every other step does so first, too.
+pocket_status pocket_resume(struct pocket_session *session);
+
+// How many tokens a cancelled call left. `pocket_rewind` and `pocket_reset` forget them.
+pocket_status pocket_pending(const struct pocket_session *session, size_t *count);
 
 // Gives the session another sampler; equal seeds give equal tokens, on every chip. `sampling` may be null: the settings
 // that the model's author recommends.

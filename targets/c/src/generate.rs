@@ -121,15 +121,13 @@ pub(crate) struct Listener<'a> {
     show_context: *mut c_void,
     tell: PocketTokenFn,
     tell_context: *mut c_void,
-    cancel: &'a AtomicBool,
-    /// Whether one of them has had enough.
-    ended: bool,
+    /// Set when one of them has had enough.
+    end: &'a AtomicBool,
 }
 
 impl Listener<'_> {
-    fn end(&mut self) {
-        self.ended = true;
-        self.cancel.store(true, Ordering::Relaxed);
+    fn end(&self) {
+        self.end.store(true, Ordering::Relaxed);
     }
 }
 
@@ -180,22 +178,21 @@ pub unsafe extern "C" fn pocket_generate(
         let strings = stops.strings.get(..stops.count).unwrap_or_default();
         let mut stop_strings = StopStrings::new(strings, &mut held)?;
 
-        let cancel = entered.cancel();
+        let (cancel, end) = (entered.cancel(), AtomicBool::new(false));
         let mut listener =
-            Listener { show, show_context, tell: until.tell, tell_context: until.tell_context, cancel, ended: false };
+            Listener { show, show_context, tell: until.tell, tell_context: until.tell_context, end: &end };
         let Inner { session, opened, sampler, .. } = &mut **entered;
         let tokenizer = opened.tokenizer()?;
         let ends = Until {
             stop_tokens: own_stops.unwrap_or(opened.stop_tokens()),
             stop_strings: &mut stop_strings,
             tokens: until.tokens,
-            cancel,
+            cancel: &end,
         };
-        let generated = session.steps().generate(&tokenizer, sampler, ends, &mut listener);
-        if listener.ended || matches!(generated, Ok(Reply { ending: Ending::Cancelled, .. })) {
+        let generated = session.steps().generate(&tokenizer, sampler, ends, &mut listener)?;
+        if generated.ending == Ending::Cancelled && !end.into_inner() {
             cancel.store(false, Ordering::Relaxed);
         }
-        let generated = generated?;
         out.inspect(|out| out.set(generated.into()));
         Ok(())
     };

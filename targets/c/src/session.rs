@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use pocket_runtime::{Sampler, Sampling, SessionError};
+use pocket_runtime::{Error, Sampler, Sampling, SessionError, StepError};
 
 use crate::image::{Opened, PocketImage};
 use crate::kernels::{AnySession, PocketMachine};
@@ -101,7 +101,12 @@ pub(crate) unsafe fn within(
     status(|| {
         // SAFETY: passed on to the caller.
         let mut entered = unsafe { Entered::new(session) }?;
-        body(&mut entered).inspect_err(|&fault| entered.fault = Some(fault))
+        body(&mut entered).inspect_err(|&fault| {
+            entered.fault = Some(fault);
+            if let Fault::There(Error::Step(StepError::Cancelled { .. })) = fault {
+                entered.cancel().store(false, Ordering::Relaxed);
+            }
+        })
     })
 }
 
@@ -194,22 +199,18 @@ unsafe fn place(
     let workers =
         CallersWorkers { count: machine.workers.max(1), run: machine.run, context: Context(machine.run_context) };
     // SAFETY: the head is aligned room for a session object, which this is the only pointer to.
-    let workers: &'static CallersWorkers = unsafe {
+    let (workers, cancel): (&'static CallersWorkers, &'static AtomicBool) = unsafe {
         (&raw mut (*head).tag).write(0);
         (&raw mut (*head).workers).write(workers);
-        &(*head).workers
+        (&raw mut (*head).cancel).write(AtomicBool::new(false));
+        (&(*head).workers, &(*head).cancel)
     };
-    let inner = Inner {
-        session: AnySession::new(machine, (&opened.image, &planned.plan), arena, workers)?,
-        opened: *opened,
-        sampler: Sampler::new(Sampling::GREEDY, 0)?,
-        chat,
-        fault: None,
-    };
-    // SAFETY: as above; the workers, which the session refers to, are not written again.
+    let mut session = AnySession::new(machine, (&opened.image, &planned.plan), arena, workers)?;
+    session.steps().cancel_by(cancel);
+    let inner = Inner { session, opened: *opened, sampler: Sampler::new(Sampling::GREEDY, 0)?, chat, fault: None };
+    // SAFETY: as above; the workers and the flag, which the session refers to, are not written again.
     unsafe {
         (&raw mut (*head).busy).write(AtomicBool::new(false));
-        (&raw mut (*head).cancel).write(AtomicBool::new(false));
         (&raw mut (*head).inner).write(UnsafeCell::new(inner));
         (&raw mut (*head).tag).write(TAG ^ head.addr());
     }
@@ -246,8 +247,9 @@ pub unsafe extern "C" fn pocket_session_error_text(
     })
 }
 
-/// Ends the reply that `pocket_generate` is at, before its next token; if it is at none, the next one at once. Any
-/// thread and any signal handler may call this at any time while the session lives.
+/// Ends the step or the reply that the session is at, before the next half of a layer; if it is at none, the next one at
+/// once. A reply then ends with `POCKET_ENDED_BY_CANCEL`, a step with `POCKET_ERROR_CANCELLED`; what they left is
+/// computed by the next step. Any thread and any signal handler may call this at any time while the session lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pocket_cancel(session: *const PocketSession) -> PocketStatus {
     status(|| {

@@ -78,6 +78,8 @@ pub const POCKET_ERROR_NO_LOGITS: PocketStatus = 504;
 pub const POCKET_ERROR_REWIND_BEYOND: PocketStatus = 505;
 /// Sampling settings are out of range.
 pub const POCKET_ERROR_SAMPLING: PocketStatus = 506;
+/// `pocket_cancel` ended the step; the tokens that are left are computed by the next one, or by `pocket_resume`.
+pub const POCKET_ERROR_CANCELLED: PocketStatus = 507;
 
 /// A text section is none.
 pub const POCKET_ERROR_TEXT_MAGIC: PocketStatus = 601;
@@ -175,6 +177,7 @@ fn sentence(status: PocketStatus) -> &'static CStr {
         POCKET_ERROR_NO_LOGITS => c"there are no logits; process a token after a start, a rewind or an error",
         POCKET_ERROR_REWIND_BEYOND => c"the session holds fewer tokens than it was to go back to",
         POCKET_ERROR_SAMPLING => c"sampling settings are out of range; see pocket_sampling",
+        POCKET_ERROR_CANCELLED => c"cancelled; call pocket_resume, or rewind or reset to forget the tokens left",
         POCKET_ERROR_TEXT_MAGIC => c"a text section of the image is of another kind; pack it again",
         POCKET_ERROR_TEXT_VERSION => c"a text section of the image is of another release; pack it again",
         POCKET_ERROR_TEXT_MISALIGNED => c"a text section of the image is not aligned; place the image at 64 bytes",

@@ -1,6 +1,7 @@
 //! The steps of a session.
 
 use core::ffi::c_char;
+use core::sync::atomic::AtomicBool;
 
 use pocket_kernels::Kernels;
 use pocket_runtime::generate::{Reply, Until};
@@ -30,6 +31,9 @@ pub(crate) trait Steps {
         until: Until<'_, '_>,
         listener: &mut Listener<'_>,
     ) -> Result<Reply, StepError>;
+    fn cancel_by(&mut self, flag: &'static AtomicBool);
+    fn resume(&mut self) -> Result<(), StepError>;
+    fn pending(&self) -> usize;
     fn logits(&self) -> Option<&[f32]>;
     fn tokens(&self) -> &[u32];
     fn room(&self) -> usize;
@@ -55,6 +59,15 @@ impl<K: Kernels> Steps for ChosenSession<K> {
         listener: &mut Listener<'_>,
     ) -> Result<Reply, StepError> {
         self.generate(tokenizer, sampler, until, listener)
+    }
+    fn cancel_by(&mut self, flag: &'static AtomicBool) {
+        self.cancel_by(flag);
+    }
+    fn resume(&mut self) -> Result<(), StepError> {
+        self.resume()
+    }
+    fn pending(&self) -> usize {
+        self.pending()
     }
     fn logits(&self) -> Option<&[f32]> {
         self.logits()
@@ -115,6 +128,25 @@ pub unsafe extern "C" fn pocket_prefill_text(
 pub unsafe extern "C" fn pocket_decode(session: *mut PocketSession, token: u32) -> PocketStatus {
     // SAFETY: the header's contract.
     unsafe { within(session, |entered| Ok(entered.session.steps().prefill(&[token])?)) }
+}
+
+/// Computes the tokens that a cancelled call left, if there are any. Every other step does so first, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pocket_resume(session: *mut PocketSession) -> PocketStatus {
+    // SAFETY: the header's contract.
+    unsafe { within(session, |entered| Ok(entered.session.steps().resume()?)) }
+}
+
+/// How many tokens a cancelled call left. `pocket_rewind` and `pocket_reset` forget them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pocket_pending(session: *const PocketSession, count: *mut usize) -> PocketStatus {
+    let body = |entered: &mut Entered<'_>| {
+        // SAFETY: the header's contract.
+        unsafe { Out::new(count) }?.set(entered.session.steps().pending());
+        Ok(())
+    };
+    // SAFETY: the header's contract.
+    unsafe { within(session, body) }
 }
 
 /// Gives the session another sampler; equal seeds give equal tokens, on every chip. `sampling` may be null: the settings

@@ -486,6 +486,39 @@ static void replies(pocket_session *session, size_t context) {
     GIVES(POCKET_OK, pocket_cancel(session));
     GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
     EXPECT(reply.ending == POCKET_ENDED_BY_CANCEL && reply.tokens == 0);
+
+    /* A step that is cancelled before it begins is done later, by itself or before the next, to the same bits. */
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_prefill_text(session, "one two", 7, 0, &count));
+    const float *logits;
+    size_t logit_count, left;
+    GIVES(POCKET_OK, pocket_logits(session, &logits, &logit_count));
+    float *wanted = (float *)aligned(logit_count * sizeof *wanted);
+    memcpy(wanted, logits, logit_count * sizeof *wanted);
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_cancel(session));
+    GIVES(POCKET_ERROR_CANCELLED, pocket_prefill_text(session, "one two", 7, 0, NULL));
+    GIVES(POCKET_OK, pocket_pending(session, &left));
+    EXPECT(left == count);
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_logits(session, &logits, &logit_count));
+    GIVES(POCKET_OK, pocket_resume(session));
+    GIVES(POCKET_OK, pocket_pending(session, &left));
+    EXPECT(left == 0);
+    GIVES(POCKET_OK, pocket_logits(session, &logits, &logit_count));
+    EXPECT(memcmp(wanted, logits, logit_count * sizeof *wanted) == 0);
+    free(wanted);
+    GIVES(POCKET_OK, pocket_resume(session));
+    GIVES(POCKET_OK, pocket_tokens(session, &held, &held_count));
+    uint32_t last = held[count - 1];
+    GIVES(POCKET_OK, pocket_rewind(session, count - 1));
+    GIVES(POCKET_OK, pocket_cancel(session));
+    GIVES(POCKET_ERROR_CANCELLED, pocket_decode(session, last));
+    until.tokens = 1;
+    GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, &reply));
+    EXPECT(reply.tokens == 1 && reply.ending == POCKET_ENDED_BY_TOKENS);
+    GIVES(POCKET_OK, pocket_tokens(session, &held, &held_count));
+    EXPECT(held_count == count + 1 && held[count] == said[0]);
+
     until.tokens = SIZE_MAX;
     GIVES(POCKET_OK, pocket_generate(session, &until, NULL, NULL, NULL));
     size_t room;

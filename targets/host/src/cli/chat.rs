@@ -2,11 +2,12 @@
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use clap::Args;
 use pocket_kernels::Kernels;
+use pocket_runtime::StepError;
 use pocket_runtime::generate::Ending;
 use pocket_runtime::text::{Role, Turn};
 
@@ -62,6 +63,7 @@ impl UseSession for Talk<'_> {
     type Out = ();
 
     fn with<K: Kernels>(mut self, mut session: HostSession<'_, K>) -> Result<()> {
+        session.cancel_by(interrupt::flag());
         let prompt = if io::stdin().is_terminal() { "> " } else { "" };
         let mut lines = io::stdin().lock().lines();
         loop {
@@ -76,7 +78,7 @@ impl UseSession for Talk<'_> {
                     self.said.clear();
                     self.stale = false;
                 }
-                _ => match interrupt::while_replying(|cancel| self.turn(&mut session, line, cancel)) {
+                _ => match interrupt::while_replying(|| self.turn(&mut session, line)) {
                     // What was said before this line still stands.
                     Err(error) if !error.is::<io::Error>() => eprintln!("error: {error:#}"),
                     result => result?,
@@ -88,9 +90,16 @@ impl UseSession for Talk<'_> {
 
 impl Talk<'_> {
     /// Takes a turn and prints the reply.
-    fn turn<K: Kernels>(&mut self, session: &mut HostSession<'_, K>, line: String, cancel: &AtomicBool) -> Result<()> {
+    fn turn<K: Kernels>(&mut self, session: &mut HostSession<'_, K>, line: String) -> Result<()> {
+        let cancel = interrupt::flag();
+        let start = session.position();
         if let Err(error) = self.hear(session, &line) {
             self.stale = true;
+            session.rewind(start.min(session.position()))?;
+            if let Some(StepError::Cancelled { .. }) = error.downcast_ref() {
+                eprintln!("(stopped; the line is forgotten)");
+                return Ok(());
+            }
             return Err(error);
         }
         let mut text = String::new();

@@ -25,11 +25,16 @@ pub(super) fn listen() -> Result<()> {
     .context("the system does not report Ctrl-C")
 }
 
-/// Runs code that makes a reply, and gives it what Ctrl-C sets.
-pub(super) fn while_replying<T>(reply: impl FnOnce(&AtomicBool) -> T) -> T {
+/// What Ctrl-C sets while a reply is made.
+pub(super) fn flag() -> &'static AtomicBool {
+    &CANCEL
+}
+
+/// Runs code that makes a reply.
+pub(super) fn while_replying<T>(reply: impl FnOnce() -> T) -> T {
     CANCEL.store(false, Ordering::SeqCst);
     REPLYING.store(true, Ordering::SeqCst);
-    let result = reply(&CANCEL);
+    let result = reply();
     REPLYING.store(false, Ordering::SeqCst);
     result
 }

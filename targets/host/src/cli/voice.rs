@@ -147,6 +147,7 @@ impl Voice<'_> {
                 "the text has a run of {bytes} bytes without any boundary, and the plan has room for {limit}; \
                  put spaces or line ends into it"
             ),
+            Error::Step(error) => error.into(),
             error => error.into(),
         })
     }
