@@ -5,6 +5,9 @@ mod pocket;
 
 #[path = "cli/files.rs"]
 mod files;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/model.rs"]
 mod model;
 #[path = "cli/speech.rs"]
