@@ -76,7 +76,7 @@ impl Job for Attend<'_, '_> {
     }
 }
 
-/// All heads of a group, four, two or one at a time, so that a cached element is loaded once for several heads.
+/// All heads of a group, several at a time, so that a cached element is loaded once for them.
 #[inline(always)]
 fn group<L: Lanes, C: Cached>(
     l: L,
