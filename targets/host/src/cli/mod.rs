@@ -22,6 +22,7 @@ mod start;
 mod sweep;
 mod synth;
 mod tokenize;
+mod verify;
 mod voice;
 
 use std::io;
@@ -48,6 +49,7 @@ struct Cli {
 enum Command {
     Pack(pack::Pack),
     Inspect(inspect::Inspect),
+    Verify(verify::Verify),
     Plan(plan::PlanCommand),
     Run(run::Run),
     Chat(chat::Chat),
@@ -80,6 +82,7 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Pack(command) => command.run().map(done),
         Command::Inspect(command) => command.run().map(done),
+        Command::Verify(command) => command.run().map(done),
         Command::Plan(command) => command.run(),
         Command::Run(command) => command.run().map(done),
         Command::Chat(command) => command.run().map(done),

@@ -47,6 +47,27 @@ fn pack_names_the_file_that_is_not_there() {
 }
 
 #[test]
+fn verify_names_what_is_damaged() {
+    let folder = TempDir::new().unwrap();
+    let damaged = folder.path().join("damaged.pocket");
+    let whole = fs::read(image()).unwrap();
+    let said = pocket(line("verify {}", &[&image()])).ok();
+    assert!(said.contains("as they were packed"), "{said}");
+    let facts = pocket(line("inspect {} --json", &[&image()])).json();
+    for section in facts["sections"].as_array().unwrap() {
+        let [offset, len] = ["offset", "bytes"].map(|key| section[key].as_u64().unwrap() as usize);
+        for at in [offset, offset + len / 2, offset + len - 1] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            fs::write(&damaged, &bytes).unwrap();
+            let sentence = pocket(line("verify {}", &[&damaged])).error(1);
+            let name = section["name"].as_str().unwrap();
+            assert!(sentence.contains("damaged.pocket") && sentence.contains(name), "{name} at {at}: {sentence}");
+        }
+    }
+}
+
+#[test]
 fn inspect_shows_shape_sections_and_formats() {
     let facts = pocket(line("inspect {} --json", &[&image()])).json();
     assert_eq!(facts["config"]["layers"], 3);

@@ -216,3 +216,31 @@ fn ctrl_c_stops_a_reply_and_keeps_the_conversation() {
     drop(stdin);
     assert!(child.wait().unwrap().success());
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_the_reading_of_a_line_too() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pocket"))
+        .args(line("chat {} -n 4 --context 8192", &[&smollm2()]))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    // When the first reply ends the second line is there, and begins to be read.
+    stdin.write_all(format!("Hello.\n{}\n", "tell me about the sea ".repeat(1500)).as_bytes()).unwrap();
+    stdout.next().unwrap().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let told = stderr.find(|line| line.as_ref().unwrap().starts_with("(stopped;"));
+    assert_eq!(told.unwrap().unwrap(), "(stopped; the line is forgotten)");
+    // What was said before still stands, and another line is heard.
+    stdin.write_all(b"Hello again.\n").unwrap();
+    assert!(!stdout.next().unwrap().unwrap().is_empty());
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
