@@ -16,7 +16,6 @@ macro_rules! forward {
 macro_rules! forward_all_but_products {
     () => {
         $crate::forward::forward! {
-            fetch(byte: &u8) -> ();
             splat(x: f32) -> Self::F;
             load(x: &[f32; pocket_kernels::WIDTH]) -> Self::F;
             store(x: Self::F, out: &mut [f32; pocket_kernels::WIDTH]) -> ();

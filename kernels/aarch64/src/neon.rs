@@ -1,7 +1,6 @@
 //! Neon as every Armv8-A processor has it: 16 lanes in four registers.
 
 use core::arch::aarch64::*;
-use core::arch::asm;
 use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
 
 use crate::isa::isa;
@@ -90,14 +89,6 @@ unsafe impl Lanes for Neon {
             job.run(lanes)
         }
         isa!(inside(self, job))
-    }
-
-    #[inline(always)]
-    fn fetch(self, byte: &u8) {
-        // SAFETY: a hint about memory that a reference points to; it changes neither memory nor flags.
-        unsafe {
-            asm!("prfm pldl2keep, [{}]", in(reg) core::ptr::from_ref(byte), options(readonly, nostack, preserves_flags));
-        }
     }
 
     #[inline(always)]
