@@ -34,6 +34,9 @@ pub unsafe trait Lanes: Copy + Send + Sync + 'static {
     const NAME: &'static str;
     /// How many columns of a batch one weight tile is multiplied with while it is in registers (1, 2, 4 or 8).
     const COLUMNS: usize;
+    /// Whether the loop over a tile's chunks stays a loop. Unrolled, the compiler does one column after the other, and where
+    /// registers are few the unpacked codes of all chunks go through the stack.
+    const ROLLED: bool = false;
     /// What [`dot_bytes`](Self::dot_bytes) adds to each weight byte; the kernels take `BYTES_BIAS · Σq` away again.
     const BYTES_BIAS: i32;
 

@@ -91,11 +91,10 @@ pub trait Tile: Pod {
     fn code(&self, lane: usize, column: usize) -> i32;
 }
 
-/// `n` rounds of a loop, hidden from the compiler where registers are few: it would unroll the loop over a tile's chunks
-/// and do one column after the other, with the unpacked codes of all chunks on the stack.
+/// `n` rounds of a loop over chunks, hidden from the compiler where it shall not unroll it.
 #[inline(always)]
 fn rolled<L: Lanes>(n: usize) -> usize {
-    if L::COLUMNS < 8 { black_box(n) } else { n }
+    if L::ROLLED { black_box(n) } else { n }
 }
 
 /// Dot products of 4-bit chunks, four chunks (32 columns) at a time so that 16-bit sums cannot overflow.

@@ -52,6 +52,7 @@ fn halves_mut<T>(x: &mut [T; WIDTH]) -> [*mut T; 2] {
 unsafe impl Lanes for Avx2 {
     const NAME: &'static str = "avx2";
     const COLUMNS: usize = 4;
+    const ROLLED: bool = true;
     const BYTES_BIAS: i32 = 0;
     type F = [__m256; 2];
     type I = [__m256i; 2];
