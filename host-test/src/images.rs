@@ -56,7 +56,7 @@ impl std::ops::DerefMut for AlignedBytes {
 pub fn pack(gguf: &Path, quant: Quant) -> (AlignedBytes, Report) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let image = folder.path().join("model.pocket");
-    let report = pack_file(gguf, &image, &Options { quant }, &mut |_| {})
+    let report = pack_file(gguf, &image, &Options { quant, ..Options::default() }, &mut |_| {})
         .unwrap_or_else(|error| panic!("{}: {error}", gguf.display()));
     let bytes = std::fs::read(&image).expect("the image that was just written");
     (AlignedBytes::copy_of(&bytes), report)

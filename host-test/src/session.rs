@@ -6,7 +6,9 @@ use pocket_kernels::Kernels;
 use pocket_pack::isa::{Isa, WithKernels};
 use pocket_pack::pool::Pool;
 use pocket_runtime::text::{Specials, Tokenizer};
-use pocket_runtime::{CacheType, Error, Image, Limits, Plan, Sampler, Session, SessionError, StepError, Workers};
+use pocket_runtime::{
+    CacheType, Error, Image, Limits, Plan, Sampler, Session, SessionError, State, StateError, StepError, Workers,
+};
 use sha2::{Digest, Sha256};
 
 use crate::images::AlignedBytes;
@@ -64,6 +66,9 @@ pub trait Steps<'a> {
     fn room(&self) -> usize;
     fn rewind(&mut self, position: usize) -> Result<(), StepError>;
     fn reset(&mut self);
+    fn state_bytes(&self) -> u64;
+    fn save(&self, out: &mut [u8]) -> Result<usize, StateError>;
+    fn restore(&mut self, state: &State<'_>) -> Result<(), StateError>;
 }
 
 impl<'a, K: Kernels, W: Workers + ?Sized> Steps<'a> for Session<'a, K, W> {
@@ -109,6 +114,26 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Steps<'a> for Session<'a, K, W> {
     fn reset(&mut self) {
         self.reset();
     }
+    fn state_bytes(&self) -> u64 {
+        self.state_bytes()
+    }
+    fn save(&self, out: &mut [u8]) -> Result<usize, StateError> {
+        self.save(out)
+    }
+    fn restore(&mut self, state: &State<'_>) -> Result<(), StateError> {
+        self.restore(state)
+    }
+}
+
+/// The state of a session.
+///
+/// # Panics
+/// If it cannot be saved.
+pub fn saved(session: &dyn Steps<'_>) -> Vec<u8> {
+    let mut state = vec![0xa5; session.state_bytes() as usize];
+    let len = session.save(&mut state).expect("as much room as it takes");
+    assert_eq!(len, state.len());
+    state
 }
 
 /// A session in this arena.

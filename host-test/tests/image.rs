@@ -12,5 +12,7 @@ mod damage;
 mod hostile;
 #[path = "image/mutations.rs"]
 mod mutations;
+#[path = "image/signature.rs"]
+mod signature;
 #[path = "image/weights.rs"]
 mod weights;

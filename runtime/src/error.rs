@@ -93,6 +93,12 @@ errors! {
         Tensor { /** Its index in the directory. */ index: u32 } = 209, "tensor {index} of the image does not fit its configuration; pack it again";
         /// A tokenizer or template that contradicts itself.
         Text { /** Why. */ reason: TextError } = 210, "{reason}";
+        /// Nobody signed the image. Remedy: `pocket sign`.
+        Unsigned = 211, "the image is not signed; sign it with `pocket sign`";
+        /// The signature is not the key's owner's, or the image was changed since. Do not use it.
+        Signature = 212, "the image's signature does not match the key: it was signed by somebody else or changed since; do not use it";
+        /// The baked prefix is no state of this model.
+        Prefix { /** Why. */ reason: StateError } = 213, "the image's baked prefix cannot be used: {reason}";
     }
 }
 
@@ -125,6 +131,14 @@ pub enum Part {
     Generation,
     /// Where the model came from.
     Provenance,
+    /// A prefix computed when the image was packed.
+    Prefix,
+    /// The system prompt that the prefix was computed of.
+    SystemPrompt,
+    /// The signature of the header.
+    Signature,
+    /// The zeros between sections.
+    Padding,
     /// A section this release does not know and may ignore.
     Other,
 }
@@ -141,6 +155,10 @@ impl fmt::Display for Part {
             Self::Template => "chat template",
             Self::Generation => "generation defaults",
             Self::Provenance => "provenance",
+            Self::Prefix => "baked prefix",
+            Self::SystemPrompt => "system prompt",
+            Self::Signature => "signature",
+            Self::Padding => "padding",
             Self::Other => "additional section",
         })
     }
@@ -173,6 +191,8 @@ errors! {
         ArenaMisaligned { /** The address modulo 64. */ remainder: u32 } = 402, "the arena begins {remainder} bytes after a multiple of 64; align it to 64 bytes";
         /// More workers than planned.
         TooManyWorkers { /** Workers given. */ have: u32, /** Workers planned. */ planned: u32 } = 403, "{have} workers were given, the plan counts {planned}";
+        /// The image's baked prefix is damaged or of another model. Remedy: transfer or pack it again.
+        Prefix { /** Why. */ reason: StateError } = 404, "the image's baked prefix cannot be used: {reason}";
     }
 }
 
@@ -199,6 +219,30 @@ errors! {
     }
 }
 
+errors! {
+    /// A state that cannot be saved or taken up.
+    StateError {
+        /// The memory for it is too small.
+        Room { /** Bytes needed. */ need: u64, /** Bytes given. */ have: u64 } = 800, "the state takes {need} bytes and there is room for {have}; lend more memory";
+        /// Shorter than a header, or than the header says.
+        Truncated { /** Bytes needed. */ need: u64, /** Bytes given. */ have: u64 } = 801, "the state has {have} bytes and needs {need}: it was cut short; save it again";
+        /// Not a state at all.
+        Magic = 802, "this is no saved state";
+        /// Written by another format version.
+        Version { /** The state's version. */ found: u32, /** The version this release reads. */ expected: u32 } = 803, "the state has format version {found}, this release reads {expected}; save it again";
+        /// The checksum does not match.
+        Checksum = 804, "the checksum of the state does not match: it is damaged; save it again";
+        /// A field has a value that cannot be.
+        Field = 805, "the state contradicts itself; save it again";
+        /// It was saved with another model.
+        OtherModel = 806, "the state was saved with another model; process the tokens anew";
+        /// It was saved from another kind of attention cache.
+        OtherCache = 807, "the state was saved from another kind of attention cache; plan with that one, or process the tokens anew";
+        /// It is longer than the context.
+        ContextTooSmall { /** Positions needed. */ need: u32, /** Positions planned. */ have: u32 } = 808, "the state has {need} positions and the context {have}; plan a longer one";
+    }
+}
+
 /// Any error of this crate, for callers who treat all doors alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -214,6 +258,8 @@ pub enum Error {
     Step(StepError),
     /// From [`crate::text`].
     Text(TextError),
+    /// From saving or taking up a state.
+    State(StateError),
 }
 
 impl Error {
@@ -226,6 +272,7 @@ impl Error {
             Self::Session(e) => e.code(),
             Self::Step(e) => e.code(),
             Self::Text(e) => e.code(),
+            Self::State(e) => e.code(),
         }
     }
 }
@@ -238,6 +285,7 @@ impl fmt::Display for Error {
             Self::Session(e) => e.fmt(f),
             Self::Step(e) => e.fmt(f),
             Self::Text(e) => e.fmt(f),
+            Self::State(e) => e.fmt(f),
         }
     }
 }
@@ -253,4 +301,4 @@ macro_rules! from {
         })+
     };
 }
-from!(Image(ImageError), Plan(PlanError), Session(SessionError), Step(StepError), Text(TextError));
+from!(Image(ImageError), Plan(PlanError), Session(SessionError), Step(StepError), Text(TextError), State(StateError));

@@ -1,15 +1,18 @@
 //! A session: one conversation's state in an arena, and the steps that move it on.
 
+mod state;
+
 use core::sync::atomic::AtomicBool;
 
 use pocket_kernels::Kernels;
 
-use crate::error::{Error, SessionError, StepError};
+use crate::error::{Error, ImageError, SessionError, StepError};
 use crate::image::Image;
 use crate::log::log;
 use crate::model::{Batch, Machine, Stop, forward, head};
 use crate::plan::{ALIGN, Lender, Plan};
 use crate::sampling::{Choice, Sampler};
+use crate::state::State;
 use crate::text::{Specials, Tokenizer};
 use crate::workers::Workers;
 
@@ -35,6 +38,8 @@ pub struct Session<'a, K, W: ?Sized> {
     position: usize,
     /// Tokens behind those that are held, which a cancelled step left.
     pending: usize,
+    /// The image's baked prefix, if it is of this plan's kind of cache.
+    prefix: Option<State<'a>>,
     has_logits: bool,
 }
 
@@ -77,6 +82,11 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             return Err(SessionError::TooManyWorkers { have: workers.count() as u32, planned });
         }
         let limits = plan.limits();
+        let prefix = match image.prefix() {
+            Ok(prefix) => Some(prefix).filter(|prefix| prefix.cache() == limits.cache),
+            Err(ImageError::Prefix { reason }) => return Err(SessionError::Prefix { reason }),
+            Err(_) => None,
+        };
         log!(info, "session on {}: context {}, batch {}, {} bytes", K::NAME, limits.context, limits.batch, need);
         let (persistent, scratch) = arena.split_at_mut(plan.scratch_offset());
         let regions = &plan.persistent;
@@ -93,6 +103,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             scratch,
             position: 0,
             pending: 0,
+            prefix,
             has_logits: false,
         })
     }
@@ -174,7 +185,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         Ok(())
     }
 
-    /// Appends tokens, a batch at a time, and computes the logits of the last.
+    /// Appends tokens, a batch at a time, and computes the logits of the last. As long as the session's tokens are
+    /// those of the image's [prefix](Image::prefix), they are not computed again.
     ///
     /// # Errors
     /// Before any work: [`StepError::Empty`], [`StepError::ContextFull`], [`StepError::UnknownToken`]. While working:
@@ -182,7 +194,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// [`StepError::Cancelled`], after which it also keeps the others for later.
     pub fn prefill(&mut self, ids: &[u32]) -> Result<(), StepError> {
         self.place(ids).inspect_err(refused)?;
-        self.process(ids.len(), None)
+        let left = self.skip_prefix(ids.len());
+        self.process(left, None)
     }
 
     /// Computes the tokens that a cancelled step left, if there are any.
@@ -218,7 +231,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         let count = tokenizer.encode(text, specials, symbols, &mut self.tokens[self.position + self.pending..])?;
         if count > 0 {
             self.check_ids(count).inspect_err(refused)?;
-            self.process(count, None)?;
+            let left = self.skip_prefix(count);
+            self.process(left, None)?;
         }
         Ok(count)
     }

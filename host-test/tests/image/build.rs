@@ -4,7 +4,9 @@ use bytemuck::Pod;
 use pocket_host_test::images::{self, AlignedBytes};
 use pocket_host_test::session::{Steps, Way, open};
 use pocket_pack::pool::Pool;
-use pocket_runtime::image::{HEADER_BYTES, Header, SectionKind, SectionRecord, TensorRecord, checksum};
+use pocket_runtime::image::{
+    HEADER_BYTES, Header, SectionKind, SectionRecord, TABLE_OFFSET, TensorRecord, checksum, sha256,
+};
 use pocket_runtime::{CacheType, Image, ImageError, Plan, PlanError, Sampler, Sampling, StepError};
 
 /// A small model with every section.
@@ -30,7 +32,7 @@ impl Draft {
     /// The section table, as long as it was written.
     pub(crate) fn sections(&mut self) -> &mut [SectionRecord] {
         let count = self.header().section_count as usize;
-        bytemuck::cast_slice_mut(&mut self.bytes[HEADER_BYTES..][..count * size_of::<SectionRecord>()])
+        bytemuck::cast_slice_mut(&mut self.bytes[TABLE_OFFSET..][..count * size_of::<SectionRecord>()])
     }
 
     pub(crate) fn section(&mut self, kind: SectionKind) -> &mut SectionRecord {
@@ -51,16 +53,19 @@ impl Draft {
     /// Makes all checksums good, those of sections as far as they lie in the image.
     pub(crate) fn seal(mut self) -> AlignedBytes {
         let count = self.header().section_count as usize;
-        let table = HEADER_BYTES..HEADER_BYTES.saturating_add(count.saturating_mul(size_of::<SectionRecord>()));
+        let table = TABLE_OFFSET..TABLE_OFFSET.saturating_add(count.saturating_mul(size_of::<SectionRecord>()));
         if self.bytes.get(table.clone()).is_some() {
             for index in 0..count {
                 let record = self.sections()[index];
                 let end = record.offset.saturating_add(record.len);
                 if end <= self.bytes.len() as u64 {
-                    self.sections()[index].crc = checksum(&self.bytes[range(&record)]);
+                    let body = &self.bytes[range(&record)];
+                    let (crc, sha256) = (checksum(body), sha256(body));
+                    let record = &mut self.sections()[index];
+                    (record.crc, record.sha256) = (crc, sha256);
                 }
             }
-            self.header().table_crc = checksum(&self.bytes[table]);
+            self.header().table_sha256 = sha256(&self.bytes[table]);
         }
         self.header().header_crc = self.header().checksum();
         self.bytes

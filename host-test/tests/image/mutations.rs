@@ -2,7 +2,7 @@
 
 use pocket_host_test::images::AlignedBytes;
 use pocket_runtime::Image;
-use pocket_runtime::image::{HEADER_BYTES, SectionKind, TensorRecord};
+use pocket_runtime::image::{HEADER_BYTES, SectionKind, TABLE_OFFSET, TensorRecord};
 use proptest::prelude::*;
 
 use super::build::{Draft, MODEL, UNTIED, exercise, range};
@@ -44,7 +44,7 @@ fn apply(draft: &mut Draft, edit: &Edit) {
     let place = match edit.part {
         // Magic and version are not worth a case.
         0 => 12..HEADER_BYTES,
-        1 => HEADER_BYTES..HEADER_BYTES + size_of_val(draft.sections()),
+        1 => TABLE_OFFSET..TABLE_OFFSET + size_of_val(draft.sections()),
         part => range(draft.section([Tensors, RopeFrequencies, Generation][part - 2])),
     };
     let width = if edit.wide { 8 } else { 4 };

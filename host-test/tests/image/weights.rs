@@ -4,7 +4,8 @@ use pocket_host_test::images::AlignedBytes;
 use pocket_host_test::session::{Steps, Way, with};
 use pocket_kernels::weights::Format;
 use pocket_runtime::image::{
-    FORMAT_F32, GenerationRecord, HEADER_BYTES, Header, Role, SectionKind, SectionRecord, TensorRecord, checksum, roles,
+    FORMAT_F32, GenerationRecord, HEADER_BYTES, Header, Role, SectionKind, SectionRecord, SignatureRecord,
+    TABLE_OFFSET, TensorRecord, checksum, roles, sha256,
 };
 use pocket_runtime::{CacheType, Config, Group, Groups, Image, ImageError, Part, Sampler, Sampling, StepError};
 
@@ -43,24 +44,34 @@ fn without_weights(config: &Config) -> (Vec<u8>, u64) {
         (SectionKind::RopeFrequencies, bytemuck::cast_slice(&frequencies)),
         (SectionKind::Generation, bytemuck::bytes_of(&generation)),
     ];
-    let mut bytes = vec![0; (HEADER_BYTES + 4 * size_of::<SectionRecord>()).next_multiple_of(64)];
+    let mut bytes = vec![0; (TABLE_OFFSET + 4 * size_of::<SectionRecord>()).next_multiple_of(64)];
     let mut table = Vec::new();
     for (kind, body) in sections {
         let (offset, len) = (bytes.len() as u64, body.len() as u64);
-        table.push(SectionRecord { kind: kind as u32, crc: checksum(body), offset, len, reserved: 0 });
+        table.push(SectionRecord {
+            kind: kind as u32,
+            crc: checksum(body),
+            offset,
+            len,
+            reserved: 0,
+            sha256: sha256(body),
+        });
         bytes.extend_from_slice(body);
         bytes.resize(bytes.len().next_multiple_of(64), 0);
     }
     let offset = bytes.len() as u64;
-    table.push(SectionRecord { kind: SectionKind::Weights as u32, crc: 0xbad, offset, len: end, reserved: 0 });
+    // Nobody reads them here, so their hashes may be anything.
+    let (kind, sha256_of_weights) = (SectionKind::Weights as u32, [0xba; 32]);
+    table.push(SectionRecord { kind, crc: 0xbad, offset, len: end, reserved: 0, sha256: sha256_of_weights });
     let table: &[u8] = bytemuck::cast_slice(&table);
     let mut header = Header::of(config);
     header.section_count = 4;
     header.total_len = offset + end;
-    header.table_crc = checksum(table);
+    header.table_sha256 = sha256(table);
     header.header_crc = header.checksum();
     bytes[..HEADER_BYTES].copy_from_slice(bytemuck::bytes_of(&header));
-    bytes[HEADER_BYTES..][..table.len()].copy_from_slice(table);
+    bytes[HEADER_BYTES..TABLE_OFFSET].copy_from_slice(bytemuck::bytes_of(&SignatureRecord::unsigned()));
+    bytes[TABLE_OFFSET..][..table.len()].copy_from_slice(table);
     (bytes, offset + end)
 }
 

@@ -219,7 +219,7 @@ pub(crate) fn pack_bytes(file: &[u8], quant: Quant) -> Result<(AlignedBytes, Rep
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, output) = (folder.path().join("model.gguf"), folder.path().join("model.pocket"));
     std::fs::write(&input, file).expect("room for a small file");
-    let report = pack_file(&input, &output, &Options { quant }, &mut |_| {})?;
+    let report = pack_file(&input, &output, &Options { quant, ..Options::default() }, &mut |_| {})?;
     Ok((AlignedBytes::copy_of(&std::fs::read(&output).expect("the image")), report))
 }
 

@@ -17,7 +17,8 @@ fn refused(file: &[u8], words: &str) {
     let (input, output) = (folder.path().join("model.gguf"), folder.path().join("model.pocket"));
     std::fs::write(&input, file).unwrap();
     std::fs::write(&output, OLD).unwrap();
-    let error = pack_file(&input, &output, &Options { quant: Quant::Q8 }, &mut |_| {}).expect_err(words);
+    let error =
+        pack_file(&input, &output, &Options { quant: Quant::Q8, ..Options::default() }, &mut |_| {}).expect_err(words);
     let sentence = error.to_string();
     assert!(sentence.contains(words), "{sentence:?} does not say {words:?}");
     assert!(!sentence.contains('\n') && sentence.len() < 300, "{sentence:?}");

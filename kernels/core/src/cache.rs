@@ -16,6 +16,8 @@ mod store;
 
 pub use store::{KeysValues, StoreHead};
 
+use core::ops::Range;
+
 use crate::lanes::{Lanes, WIDTH};
 use crate::quantize::{codes, scale_of};
 use crate::reduce::INFINITY_BITS;
@@ -46,6 +48,51 @@ impl CacheType {
     #[must_use]
     pub const fn head_bytes(self, head_dim: usize, positions: usize) -> usize {
         2 * self.position_bytes(head_dim) * positions
+    }
+
+    /// Where the first `count` positions lie in the cache of one KV head that has room for `positions`: the bytes of their
+    /// keys, key scales, values and value scales. Put one behind the other they are a cache of `count` positions. Both
+    /// numbers are multiples of 16.
+    #[must_use]
+    pub const fn pieces(self, head_dim: usize, positions: usize, count: usize) -> [Range<usize>; 4] {
+        let half = self.position_bytes(head_dim) * positions;
+        let (element, scale) = match self {
+            Self::F16 => (2, 0),
+            Self::I8 => (1, 4),
+        };
+        let scales = head_dim * element * positions;
+        let (elements_len, scales_len) = (head_dim * element * count, scale * count);
+        [
+            0..elements_len,
+            scales..scales + scales_len,
+            half..half + elements_len,
+            half + scales..half + scales + scales_len,
+        ]
+    }
+
+    /// Zeroes what a cache of `positions` positions has from position `from` on, as far as that is in its last tile; the
+    /// bytes of a position in one tile lie between those of others.
+    pub fn clear_from(self, head_dim: usize, positions: usize, from: usize, head: &mut [u8]) {
+        let [keys, key_scales, values, value_scales] = self.pieces(head_dim, positions, positions);
+        let (lane, row) = match self {
+            Self::F16 => (2, head_dim * 2),
+            Self::I8 => (4, head_dim),
+        };
+        let mut clear = |range: Range<usize>, unit: usize, stride: usize| {
+            for piece in head.get_mut(range).unwrap_or_default().chunks_mut(stride.max(1)) {
+                piece.iter_mut().skip(unit).for_each(|byte| *byte = 0);
+            }
+        };
+        let tile = from / WIDTH;
+        let lanes = from % WIDTH;
+        // Of the tile, the lanes from the position on; everything behind is nobody's.
+        let tile_bytes = row * WIDTH;
+        clear(keys.start + tile * tile_bytes..keys.end, lanes * lane, WIDTH * lane);
+        clear(values.start + from * row..values.end, 0, usize::MAX);
+        if matches!(self, Self::I8) {
+            clear(key_scales.start + from * 4..key_scales.end, 0, usize::MAX);
+            clear(value_scales.start + from * 4..value_scales.end, 0, usize::MAX);
+        }
     }
 }
 

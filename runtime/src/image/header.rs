@@ -1,11 +1,13 @@
 //! Header and section table: the checks that come before everything else.
 
-use super::layout::{ALIGN, Header, MAGIC, SectionKind, SectionRecord, VERSION, checksum};
+use super::layout::{ALIGN, Header, MAGIC, SectionKind, SectionRecord, SignatureRecord, VERSION, sha256};
 use crate::config::Config;
 use crate::error::{ImageError, Part};
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = size_of::<Header>();
+/// Where the section table begins: behind the header and its signature.
+pub const TABLE_OFFSET: usize = HEADER_BYTES + size_of::<SignatureRecord>();
 /// More sections than this are not an image of ours.
 const SECTIONS_MAX: u32 = 64;
 
@@ -13,6 +15,8 @@ const SECTIONS_MAX: u32 = 64;
 pub(super) struct Opened<'a> {
     /// The image without what may follow it.
     pub(super) whole: &'a [u8],
+    pub(super) header: &'a Header,
+    pub(super) signature: &'a SignatureRecord,
     pub(super) config: Config,
     pub(super) sections: &'a [SectionRecord],
 }
@@ -23,7 +27,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Opened<'_>, ImageError> {
     if bytes.get(..MAGIC.len()).is_some_and(|magic| magic != MAGIC) {
         return Err(ImageError::Magic);
     }
-    let (head, rest) = bytes.split_at_checked(HEADER_BYTES).ok_or(short(HEADER_BYTES as u64))?;
+    let (head, rest) = bytes.split_at_checked(TABLE_OFFSET).ok_or(short(TABLE_OFFSET as u64))?;
+    let (head, signature) = head.split_at_checked(HEADER_BYTES).ok_or(short(TABLE_OFFSET as u64))?;
     // After the length: a slice of no bytes may be anywhere.
     let remainder = bytes.as_ptr() as usize % ALIGN;
     if remainder != 0 {
@@ -37,25 +42,28 @@ pub(super) fn read(bytes: &[u8]) -> Result<Opened<'_>, ImageError> {
     if header.checksum() != header.header_crc {
         return Err(ImageError::Checksum { part: Part::Header });
     }
+    let signature: &SignatureRecord =
+        bytemuck::try_from_bytes(signature).map_err(|_| ImageError::Field { part: Part::Signature })?;
+    signature.check()?;
     if header.section_count > SECTIONS_MAX {
         return Err(ImageError::Field { part: Part::Header });
     }
     let table_bytes = header.section_count as usize * size_of::<SectionRecord>();
     let whole =
         usize::try_from(header.total_len).ok().and_then(|len| bytes.get(..len)).ok_or(short(header.total_len))?;
-    let table = rest.get(..table_bytes).ok_or(short((HEADER_BYTES + table_bytes) as u64))?;
-    if checksum(table) != header.table_crc {
+    let table = rest.get(..table_bytes).ok_or(short((TABLE_OFFSET + table_bytes) as u64))?;
+    if sha256(table) != header.table_sha256 {
         return Err(ImageError::Checksum { part: Part::SectionTable });
     }
     let sections = bytemuck::try_cast_slice(table).map_err(|_| ImageError::Field { part: Part::SectionTable })?;
     check_sections(sections, header.total_len)?;
-    Ok(Opened { whole, config: header.config()?, sections })
+    Ok(Opened { whole, header, signature, config: header.config()?, sections })
 }
 
 /// Sections must lie inside the image, behind the table, aligned, in ascending order without overlap, each kind once.
 fn check_sections(sections: &[SectionRecord], total_len: u64) -> Result<(), ImageError> {
     let field = ImageError::Field { part: Part::SectionTable };
-    let mut free = (HEADER_BYTES + size_of_val(sections)) as u64;
+    let mut free = (TABLE_OFFSET + size_of_val(sections)) as u64;
     for (i, record) in sections.iter().enumerate() {
         let end = record.offset.checked_add(record.len).ok_or(field)?;
         let again = sections.iter().take(i).any(|other| other.kind == record.kind);

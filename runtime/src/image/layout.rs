@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use pocket_kernels::weights::Format;
+use sha2::{Digest, Sha256};
 
 use crate::config::{Config, Group, Groups};
 use crate::error::{ImageError, Part};
@@ -10,7 +11,7 @@ use crate::sampling::Sampling;
 /// First bytes of every image.
 pub const MAGIC: [u8; 8] = *b"POCKETLM";
 /// Version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Sections, and the image itself, begin at a multiple of this many bytes.
 pub const ALIGN: usize = 64;
 /// [`TensorRecord::format`] of a vector of f32.
@@ -25,7 +26,13 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     CRC_32C.checksum(bytes)
 }
 
-/// The first 256 bytes.
+/// The SHA-256 of data.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// The first 256 bytes: all that a signature covers, and through its hashes everything else.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Header {
@@ -37,8 +44,8 @@ pub struct Header {
     pub section_count: u32,
     /// Bytes of the whole image.
     pub total_len: u64,
-    /// CRC-32C of the section table.
-    pub table_crc: u32,
+    /// SHA-256 of the section table.
+    pub table_sha256: [u8; 32],
     /// Fields of [`Config`], in its order.
     pub layers: u32,
     /// See [`Config`].
@@ -64,7 +71,7 @@ pub struct Header {
     /// Columns of the groups, in the order of [`Groups`].
     pub groups: [u8; 5],
     /// Zero.
-    pub reserved: [u8; 181],
+    pub reserved: [u8; 153],
     /// CRC-32C of all bytes before this field.
     pub header_crc: u32,
 }
@@ -98,8 +105,7 @@ impl Header {
     /// The checksum that [`Self::header_crc`] must hold.
     #[must_use]
     pub fn checksum(&self) -> u32 {
-        let bytes = bytemuck::bytes_of(self);
-        checksum(bytes.split_last_chunk::<4>().map_or(bytes, |(before, _)| before))
+        without_checksum(bytemuck::bytes_of(self))
     }
 
     /// The model's shape, checked.
@@ -143,6 +149,64 @@ impl Header {
     }
 }
 
+/// Who signed the header; it lies behind it, before the section table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SignatureRecord {
+    /// 0: nobody did, and what follows is zero; [`Self::ED25519`].
+    pub algorithm: u32,
+    /// Zero.
+    pub reserved: [u8; 24],
+    /// The signer's public key; a hint for people, which proves nothing.
+    pub public_key: [u8; 32],
+    /// The signature of the 256 bytes of the [`Header`].
+    pub signature: [u8; 64],
+    /// CRC-32C of all bytes before this field.
+    pub crc: u32,
+}
+
+static_assertions::const_assert_eq!(size_of::<SignatureRecord>(), 128);
+
+impl SignatureRecord {
+    /// [`Self::algorithm`] of RFC 8032's Ed25519.
+    pub const ED25519: u32 = 1;
+
+    /// The record of an image that nobody signed.
+    #[must_use]
+    pub fn unsigned() -> Self {
+        let unsigned = Self::zeroed();
+        Self { crc: unsigned.checksum(), ..unsigned }
+    }
+
+    /// The record of an Ed25519 signature.
+    #[must_use]
+    pub fn ed25519(public_key: [u8; 32], signature: [u8; 64]) -> Self {
+        let signed = Self { algorithm: Self::ED25519, public_key, signature, ..Self::zeroed() };
+        Self { crc: signed.checksum(), ..signed }
+    }
+
+    /// The checksum that [`Self::crc`] must hold.
+    #[must_use]
+    pub fn checksum(&self) -> u32 {
+        without_checksum(bytemuck::bytes_of(self))
+    }
+
+    pub(super) fn check(&self) -> Result<(), ImageError> {
+        if self.checksum() != self.crc {
+            return Err(ImageError::Checksum { part: Part::Signature });
+        }
+        if *self == Self::unsigned() || (self.algorithm == Self::ED25519 && self.reserved == [0; 24]) {
+            return Ok(());
+        }
+        Err(ImageError::Field { part: Part::Signature })
+    }
+}
+
+/// The checksum of a record that ends with its own.
+fn without_checksum(record: &[u8]) -> u32 {
+    checksum(record.split_last_chunk::<4>().map_or(record, |(before, _)| before))
+}
+
 /// What a section holds. Kinds from 1024 on may be ignored by a release that does not know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -161,13 +225,17 @@ pub enum SectionKind {
     Generation = 6,
     /// JSON text, only for people.
     Provenance = 7,
+    /// A [`crate::State`] that was computed when the image was packed.
+    Prefix = 8,
+    /// The text of the system turn that the prefix begins with.
+    SystemPrompt = 9,
 }
 
 impl SectionKind {
     /// Kinds from here on may be ignored.
     pub const OPTIONAL: u32 = 1024;
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Tensors,
         Self::Weights,
         Self::RopeFrequencies,
@@ -175,6 +243,8 @@ impl SectionKind {
         Self::Template,
         Self::Generation,
         Self::Provenance,
+        Self::Prefix,
+        Self::SystemPrompt,
     ];
 }
 
@@ -192,7 +262,11 @@ pub struct SectionRecord {
     pub len: u64,
     /// Zero.
     pub reserved: u64,
+    /// SHA-256 of the section's bytes.
+    pub sha256: [u8; 32],
 }
+
+static_assertions::const_assert_eq!(size_of::<SectionRecord>(), 64);
 
 impl SectionRecord {
     /// The section's name in messages.
@@ -206,6 +280,8 @@ impl SectionRecord {
             Some(SectionKind::Template) => Part::Template,
             Some(SectionKind::Generation) => Part::Generation,
             Some(SectionKind::Provenance) => Part::Provenance,
+            Some(SectionKind::Prefix) => Part::Prefix,
+            Some(SectionKind::SystemPrompt) => Part::SystemPrompt,
             None => Part::Other,
         }
     }

@@ -1,29 +1,41 @@
 //! The model image: one flat file, checked once, read in place.
 //!
 //! ```text
-//! 0      header            256 bytes: magic, version, lengths, configuration, checksums
-//! 256    section table     32 bytes a section: kind, CRC-32C, offset, length
-//! …      sections          each at a multiple of 64
+//! 0      header            256 bytes: magic, version, lengths, configuration, the table's SHA-256, CRC-32C
+//! 256    signature         128 bytes: who signed the header, if anybody did
+//! 384    section table     64 bytes a section: kind, CRC-32C, offset, length, SHA-256
+//! …      sections          each at a multiple of 64, zeros between them
 //! ```
 //!
 //! Everything is little-endian. [`Image::open`] checks the header, the table and the small sections that steer access;
 //! after it, no access can go out of bounds. It does not touch the weights: [`Image::verify`] does.
+//!
+//! There are two kinds of checks. A CRC-32C costs next to nothing and finds accidents: sections that are used have
+//! theirs checked when they are opened. SHA-256 finds everything: the signature covers the header, the header has the
+//! table's hash, and the table has those of the sections.
 
 mod header;
 mod layout;
+#[cfg(feature = "signature")]
+mod signature;
 mod tensors;
+mod verify;
 
-pub use header::HEADER_BYTES;
+pub use header::{HEADER_BYTES, TABLE_OFFSET};
 pub use layout::{
-    ALIGN, CRC_32C, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, TensorRecord, VERSION,
-    checksum,
+    ALIGN, CRC_32C, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, SignatureRecord,
+    TensorRecord, VERSION, checksum, sha256,
 };
 pub use tensors::{LayerWeights, ModelWeights, Role, Wanted, roles};
+pub use verify::Verification;
+
+use sha2::{Digest, Sha256};
 
 use crate::config::Config;
 use crate::error::{ImageError, Part};
 use crate::log::log;
 use crate::sampling::Sampling;
+use crate::state::State;
 use crate::text::{ChatTemplate, Tokenizer};
 use tensors::Directory;
 
@@ -31,6 +43,8 @@ use tensors::Directory;
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
     bytes: &'a [u8],
+    header: &'a Header,
+    signature: &'a SignatureRecord,
     config: Config,
     sections: &'a [SectionRecord],
     directory: Directory<'a>,
@@ -53,16 +67,15 @@ impl<'a> Image<'a> {
     }
 
     fn check(bytes: &'a [u8]) -> Result<Self, ImageError> {
-        let header = header::read(bytes)?;
-        let bytes = header.whole;
-        let sections = header.sections;
+        let opened = header::read(bytes)?;
+        let header::Opened { whole: bytes, header, signature, config, sections } = opened;
         let find = |kind, part| section(bytes, sections, kind)?.ok_or(ImageError::Missing { part });
         let tensors = checked(find(SectionKind::Tensors, Part::Tensors)?, Part::Tensors)?;
         let (_, weights) = find(SectionKind::Weights, Part::Weights)?;
-        let directory = Directory::open(&header.config, records(tensors, Part::Tensors)?, weights)?;
+        let directory = Directory::open(&config, records(tensors, Part::Tensors)?, weights)?;
         let rope = checked(find(SectionKind::RopeFrequencies, Part::RopeFrequencies)?, Part::RopeFrequencies)?;
         let inverse_frequencies: &[f64] = records(rope, Part::RopeFrequencies)?;
-        let wanted = header.config.head_dim as usize / 2;
+        let wanted = config.head_dim as usize / 2;
         if inverse_frequencies.len() != wanted || !inverse_frequencies.iter().all(|f| f.is_finite()) {
             return Err(ImageError::Field { part: Part::RopeFrequencies });
         }
@@ -70,8 +83,8 @@ impl<'a> Image<'a> {
         let [generation] = records::<GenerationRecord>(generation, Part::Generation)? else {
             return Err(ImageError::Field { part: Part::Generation });
         };
-        generation.check(header.config.vocabulary)?;
-        Ok(Self { bytes, config: header.config, sections, directory, inverse_frequencies, generation })
+        generation.check(config.vocabulary)?;
+        Ok(Self { bytes, header, signature, config, sections, directory, inverse_frequencies, generation })
     }
 
     /// The shape of the model.
@@ -154,6 +167,32 @@ impl<'a> Image<'a> {
         Ok(ChatTemplate::open(checked(found, part)?)?)
     }
 
+    /// What was computed when the image was packed, of the tokens that most sessions begin with; checked in time
+    /// proportional to its size. A session takes from it [what it can use](crate::Session::prefill) by itself.
+    ///
+    /// # Errors
+    /// [`ImageError::Missing`] if the image has none, [`ImageError::Prefix`] if it is damaged or of another model.
+    pub fn prefix(&self) -> Result<State<'a>, ImageError> {
+        let part = Part::Prefix;
+        // A state has a checksum of its own, over all of it.
+        let (_, found) =
+            section(self.bytes, self.sections, SectionKind::Prefix)?.ok_or(ImageError::Missing { part })?;
+        let state = State::open(found).map_err(|reason| ImageError::Prefix { reason })?;
+        state.check(&self.config, &self.identity()).map_err(|reason| ImageError::Prefix { reason })?;
+        Ok(state)
+    }
+
+    /// The instructions that the prefix was computed of, for the first turn of a chat.
+    ///
+    /// # Errors
+    /// [`ImageError::Missing`] if the image has none, otherwise as [`Self::tokenizer`].
+    pub fn system_prompt(&self) -> Result<&'a str, ImageError> {
+        let part = Part::SystemPrompt;
+        let found =
+            section(self.bytes, self.sections, SectionKind::SystemPrompt)?.ok_or(ImageError::Missing { part })?;
+        core::str::from_utf8(checked(found, part)?).map_err(|_| ImageError::Field { part })
+    }
+
     /// Where the model came from: JSON written by the packer, or "" if it is missing or damaged.
     #[must_use]
     pub fn provenance(&self) -> &'a str {
@@ -164,19 +203,39 @@ impl<'a> Image<'a> {
             .unwrap_or("")
     }
 
-    /// Checks the checksum of every section, the weights too: reads the whole image once.
+    /// Who signed the image, if anybody did; what it says is true only as far as a signature was checked.
+    #[must_use]
+    pub fn signature(&self) -> Option<&'a SignatureRecord> {
+        (self.signature.algorithm != 0).then_some(self.signature)
+    }
+
+    /// SHA-256 of everything that keys, values and logits depend on: the shape, and the hashes of tensors, weights and
+    /// rotary frequencies. Images of the same model with other text sections have the same.
+    #[must_use]
+    pub fn identity(&self) -> [u8; 32] {
+        let kinds = [SectionKind::Tensors, SectionKind::Weights, SectionKind::RopeFrequencies];
+        let mut digest = Sha256::new();
+        digest.update(bytemuck::bytes_of(&Header::of(&self.config)));
+        for section in self.sections.iter().filter(|section| kinds.iter().any(|&kind| section.kind == kind as u32)) {
+            digest.update(section.kind.to_le_bytes());
+            digest.update(section.len.to_le_bytes());
+            digest.update(section.sha256);
+        }
+        digest.finalize().into()
+    }
+
+    /// A check of every byte, the weights too, in steps of bounded work.
+    #[must_use]
+    pub fn verification(&self) -> Verification<'a> {
+        Verification::new(self.bytes, TABLE_OFFSET + size_of_val(self.sections), self.sections)
+    }
+
+    /// Checks every byte, the weights too: reads the whole image once.
     ///
     /// # Errors
     /// [`ImageError::Checksum`] names the first section that is damaged.
     pub fn verify(&self) -> Result<(), ImageError> {
-        let mut sections = self.sections.iter();
-        let whole =
-            sections.try_for_each(|record| checked((record, body(self.bytes, record)?), record.part()).map(drop));
-        match &whole {
-            Ok(()) => log!(info, "image is as it was packed"),
-            Err(error) => log!(error, "image is damaged: {}", error),
-        }
-        whole
+        self.verification().step(usize::MAX).map(drop)
     }
 }
 

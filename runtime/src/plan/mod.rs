@@ -260,6 +260,6 @@ impl Plan {
 }
 
 /// Cache tiles hold 16 positions.
-const fn padded(context: usize) -> usize {
+pub(crate) const fn padded(context: usize) -> usize {
     context.next_multiple_of(WIDTH)
 }

@@ -4,6 +4,7 @@
 //! * running: [`isa`] (choosing kernels), [`pool`] (threads), [`memory`] (mapped images, arenas)
 //! * sizing: [`synth`] (models of a shape without weights), [`energy`] (joules of an answer)
 //! * commanding: [`cli`], behind the command `pocket`
+//! * signing: [`sign`] (an image's origin)
 //! * checking: [`golden`] (logits to the bit), [`npy`] (logits for others)
 
 // In the library, so that kernels are compiled once for library and command.
@@ -17,6 +18,7 @@ pub mod npy;
 pub mod pack;
 pub mod pool;
 pub mod quant;
+pub mod sign;
 pub mod synth;
 pub mod text;
 mod whole_file;

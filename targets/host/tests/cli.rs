@@ -10,5 +10,9 @@ mod files;
 mod memory;
 #[path = "cli/model.rs"]
 mod model;
+#[path = "cli/prefix.rs"]
+mod prefix;
+#[path = "cli/sign.rs"]
+mod sign;
 #[path = "cli/speech.rs"]
 mod speech;

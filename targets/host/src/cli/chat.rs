@@ -44,15 +44,13 @@ impl Chat {
         let planned = Memory::now(&image, &machine.plan).planned();
         eprintln!("context {} positions; {planned}", machine.plan.limits().context);
         eprintln!("/reset forgets, /quit ends, Ctrl-C stops a reply");
-        machine
-            .with_session(&image, Talk { voice, system: self.voice.system.as_deref(), said: Vec::new(), stale: false })
+        machine.with_session(&image, Talk { voice, said: Vec::new(), stale: false })
     }
 }
 
 /// The conversation once there is a session.
 struct Talk<'a> {
     voice: Voice<'a>,
-    system: Option<&'a str>,
     /// What was said so far, the user and the model in turn.
     said: Vec<(Role, String)>,
     /// Whether the session holds something else than what was said, as the template would write it.
@@ -135,7 +133,7 @@ impl Talk<'_> {
         };
         let mut turns = Vec::new();
         if self.stale || session.position() == 0 {
-            turns.extend(self.system.map(|content| Turn { role: Role::System, content }));
+            turns.extend(self.voice.system.map(|content| Turn { role: Role::System, content }));
             turns.extend(self.said.iter().map(|(role, content)| Turn { role: *role, content }));
         }
         turns.push(Turn { role: Role::User, content: line });

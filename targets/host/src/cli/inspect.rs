@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::machine::{map, open};
-use super::output::{bytes, print_json};
+use super::output::{bytes, hex, print_json};
 
 /// Show what an image holds: shape, sections, tensors by format, text tables, and where it came from.
 #[derive(Debug, Args)]
@@ -28,6 +28,8 @@ pub(super) struct Inspect {
 #[derive(Debug, Serialize)]
 struct Facts {
     image_bytes: u64,
+    /// The public key of whoever says to have signed it.
+    signer: Option<String>,
     parameters: u64,
     bits_per_weight: f64,
     config: Value,
@@ -46,6 +48,7 @@ struct Section {
     offset: u64,
     bytes: u64,
     crc32c: String,
+    sha256: String,
 }
 
 /// Tensors of one format.
@@ -103,6 +106,7 @@ impl Facts {
         });
         Ok(Self {
             image_bytes: image.bytes().len() as u64,
+            signer: image.signature().map(|signature| hex(&signature.public_key)),
             parameters,
             bits_per_weight: weight_bytes as f64 * 8.0 / parameters.max(1) as f64,
             config: config(image.config()),
@@ -121,10 +125,11 @@ impl Facts {
         let millions = self.parameters as f64 / 1e6;
         let (size, bits) = (bytes(self.image_bytes), self.bits_per_weight);
         writeln!(out, "image        {size}, {millions:.1} M parameters, {bits:.2} bits a weight")?;
+        writeln!(out, "signer       {}", self.signer.as_deref().unwrap_or("none"))?;
         writeln!(out, "config       {}", words(&self.config))?;
-        writeln!(out, "\n{:<22} {:>12} {:>12}  crc-32c", "section", "offset", "bytes")?;
-        for Section { name, offset, bytes, crc32c } in &self.sections {
-            writeln!(out, "{name:<22} {offset:>12} {bytes:>12}  {crc32c}")?;
+        writeln!(out, "\n{:<22} {:>12} {:>12}  {:<9} sha-256", "section", "offset", "bytes", "crc-32c")?;
+        for Section { name, offset, bytes, crc32c, sha256 } in &self.sections {
+            writeln!(out, "{name:<22} {offset:>12} {bytes:>12}  {crc32c}  {:.16}…", sha256)?;
         }
         writeln!(out, "\n{:<8} {:>8} {:>13} {:>12}  bits a weight", "format", "tensors", "elements", "bytes")?;
         for (name, Tensors { tensors, elements, bytes }) in &self.formats {
@@ -163,7 +168,8 @@ impl Tensors {
 impl Section {
     fn of(record: &SectionRecord) -> Self {
         let name = record.part().to_string();
-        Self { name, offset: record.offset, bytes: record.len, crc32c: format!("{:08x}", record.crc) }
+        let (crc32c, sha256) = (format!("{:08x}", record.crc), hex(&record.sha256));
+        Self { name, offset: record.offset, bytes: record.len, crc32c, sha256 }
     }
 }
 

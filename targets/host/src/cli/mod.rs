@@ -17,6 +17,7 @@ mod plan;
 mod read_rate;
 mod run;
 mod shape;
+mod sign;
 mod stages;
 mod start;
 mod sweep;
@@ -50,6 +51,8 @@ enum Command {
     Pack(pack::Pack),
     Inspect(inspect::Inspect),
     Verify(verify::Verify),
+    Keygen(sign::Keygen),
+    Sign(sign::Sign),
     Plan(plan::PlanCommand),
     Run(run::Run),
     Chat(chat::Chat),
@@ -83,6 +86,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Pack(command) => command.run().map(done),
         Command::Inspect(command) => command.run().map(done),
         Command::Verify(command) => command.run().map(done),
+        Command::Keygen(command) => command.run().map(done),
+        Command::Sign(command) => command.run().map(done),
         Command::Plan(command) => command.run(),
         Command::Run(command) => command.run().map(done),
         Command::Chat(command) => command.run().map(done),

@@ -43,3 +43,8 @@ pub(super) fn bytes(bytes: u64) -> String {
 pub(super) fn per_second(count: usize, seconds: f64) -> Option<f64> {
     (count > 0 && seconds > 0.0).then(|| count as f64 / seconds)
 }
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,14 +1,16 @@
 //! `pocket pack`: GGUF in, image out.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::pack::{Conversion, Options, Progress, Quant, Report, pack_file};
-use anyhow::Result;
+use crate::pack::{Conversion, Options, Prefix, Progress, Quant, Report, pack_file};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::arguments::Kv;
 use super::output::{bytes, print_json};
 
 /// Pack a GGUF file into an image.
@@ -27,6 +29,13 @@ pub(super) struct Pack {
     /// What matrices of floats become.
     #[arg(long, value_enum, default_value_t = QuantChoice::Q8)]
     quant: QuantChoice,
+    /// Compute this text now, so that sessions begin behind it: the instructions of a chat's first turn, which `run` and
+    /// `chat` then give by themselves; for a model without a chat template, what every prompt begins with.
+    #[arg(long, value_name = "FILE")]
+    prefix: Option<PathBuf>,
+    /// The kind of attention cache that the prefix is for.
+    #[arg(long, value_enum, default_value_t = Kv::F16, requires = "prefix")]
+    kv: Kv,
     /// Print the report as JSON.
     #[arg(long)]
     json: bool,
@@ -46,6 +55,8 @@ impl Pack {
             QuantChoice::Q8 => Quant::Q8,
             QuantChoice::Q4 => Quant::Q4,
         };
+        let text = self.prefix.as_deref().map(read_prefix).transpose()?;
+        let prefix = text.as_deref().map(|text| Prefix { text, cache: self.kv.cache() });
         // Drawn on stderr, and only if that is a terminal.
         let bar = ProgressBar::new(0)
             .with_style(ProgressStyle::with_template("packing {bar:40} {bytes}/{total_bytes} {bytes_per_sec}")?);
@@ -53,7 +64,7 @@ impl Pack {
             bar.set_length(total);
             bar.set_position(done);
         };
-        let packed = pack_file(&self.input, &self.output, &Options { quant }, &mut progress);
+        let packed = pack_file(&self.input, &self.output, &Options { quant, prefix }, &mut progress);
         bar.finish_and_clear();
         let report = packed?;
         if self.json { print_json(&report) } else { self.print(&report) }
@@ -61,7 +72,7 @@ impl Pack {
 
     fn print(&self, report: &Report) -> Result<()> {
         let mut out = io::stdout().lock();
-        let Report { image_bytes, weight_bytes, parameters, conversions, notes } = report;
+        let Report { image_bytes, weight_bytes, parameters, prefix_tokens, conversions, notes } = report;
         writeln!(
             out,
             "{}: {}, {:.1} M parameters, {:.2} bits a weight",
@@ -70,6 +81,9 @@ impl Pack {
             *parameters as f64 / 1e6,
             *weight_bytes as f64 * 8.0 / (*parameters).max(1) as f64
         )?;
+        if let Some(tokens) = prefix_tokens {
+            writeln!(out, "a prefix of {tokens} tokens is computed")?;
+        }
         if conversions.is_empty() {
             writeln!(out, "every tensor was kept without loss")?;
         }
@@ -81,6 +95,13 @@ impl Pack {
         }
         Ok(())
     }
+}
+
+/// The text of a prefix, without the line's end that editors put behind it.
+fn read_prefix(path: &Path) -> Result<String> {
+    let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read as text", path.display()))?;
+    let text = text.strip_suffix('\n').map(|text| text.strip_suffix('\r').unwrap_or(text)).unwrap_or(&text);
+    Ok(text.to_owned())
 }
 
 /// For each kind of conversion how many tensors there were, and the largest error.

@@ -88,7 +88,7 @@ impl UseSession for Answer<'_> {
         let prompt_tokens = match voice.template {
             None => voice.hear_raw(&mut session, &run.prompt)?,
             Some(template) => {
-                let system = run.voice.system.as_deref().map(|content| Turn { role: Role::System, content });
+                let system = voice.system.map(|content| Turn { role: Role::System, content });
                 let user = Turn { role: Role::User, content: &run.prompt };
                 let turns: Vec<Turn<'_>> = system.into_iter().chain([user]).collect();
                 voice.hear_turns(&template, &mut session, &turns)?

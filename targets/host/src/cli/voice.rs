@@ -20,9 +20,9 @@ use super::machine::HostSession;
 /// How the model is spoken to.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VoiceArgs {
-    /// Instructions that come before everything else [default: the template's].
+    /// Instructions that come before everything else [default: those of the image's prefix, or the template's].
     #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
-    pub(super) system: Option<String>,
+    system: Option<String>,
     /// Continue the text as it stands, special tokens in it included, instead of putting it into the chat template.
     #[arg(long)]
     pub(super) raw: bool,
@@ -42,6 +42,8 @@ pub(super) struct Voice<'a> {
     pub(super) tokenizer: Tokenizer<'a>,
     /// None if text is taken raw.
     pub(super) template: Option<ChatTemplate<'a>>,
+    /// Instructions of the first turn.
+    pub(super) system: Option<&'a str>,
     pub(super) sampler: Sampler,
     stop_tokens: Vec<u32>,
     stop_strings: &'a [String],
@@ -63,7 +65,13 @@ impl VoiceArgs {
         let mut stop_tokens = image.stop_tokens().to_vec();
         stop_tokens.extend(template.iter().flat_map(ChatTemplate::stop_tokens));
         let sampler = Sampler::new(self.sampling.sampling(image.sampling())?, self.sampling.seed)?;
-        Ok(Voice { tokenizer, template, sampler, stop_tokens, stop_strings: &self.stop, tokens: self.tokens })
+        let system = match (self.system.as_deref(), image.system_prompt()) {
+            (Some(system), _) => Some(system),
+            (None, Ok(system)) => Some(system),
+            (None, Err(ImageError::Missing { .. })) => None,
+            (None, Err(error)) => return Err(error.into()),
+        };
+        Ok(Voice { tokenizer, template, system, sampler, stop_tokens, stop_strings: &self.stop, tokens: self.tokens })
     }
 }
 

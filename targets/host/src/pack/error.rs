@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use pocket_runtime::{ConfigError, ImageError};
 
+use super::prefix::PrefixError;
 use crate::gguf::GgufError;
 use crate::quant::QuantError;
 use crate::text::TextBuildError;
@@ -29,6 +30,9 @@ pub enum PackError {
     /// The file is no GGUF file, is damaged, or lacks metadata.
     #[error(transparent)]
     Gguf(#[from] GgufError),
+    /// The prefix cannot be computed.
+    #[error("the prefix cannot be computed: {0}")]
+    Prefix(#[from] PrefixError),
     /// The tokenizer cannot be packed.
     #[error(transparent)]
     Tokenizer(#[from] TextBuildError),

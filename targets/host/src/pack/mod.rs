@@ -7,6 +7,7 @@ mod architecture;
 mod error;
 mod layout;
 mod matrix;
+mod prefix;
 mod quantize;
 mod sections;
 mod weights;
@@ -14,14 +15,16 @@ mod writer;
 
 pub(crate) use architecture::tensor_name;
 pub use error::PackError;
+pub use prefix::{Prefix, PrefixError};
 pub use quantize::Quant;
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
 use std::path::Path;
 
+use memmap2::Mmap;
 use pocket_runtime::image::{SectionKind, TensorRecord};
-use pocket_runtime::{Image, ImageError};
+use pocket_runtime::{Config, Image, ImageError};
 use serde::Serialize;
 
 use crate::gguf::Gguf;
@@ -33,9 +36,11 @@ use writer::Writer;
 
 /// How to pack.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct Options<'a> {
     /// What matrices of floats become.
     pub quant: Quant,
+    /// What most sessions begin with, to be computed now.
+    pub prefix: Option<Prefix<'a>>,
 }
 
 /// How far packing has come.
@@ -56,6 +61,8 @@ pub struct Report {
     pub weight_bytes: u64,
     /// Elements of all tensors.
     pub parameters: u64,
+    /// Tokens of the prefix that was computed.
+    pub prefix_tokens: Option<usize>,
     /// Tensors whose codes could not be kept.
     pub conversions: Vec<Conversion>,
     /// What a user should know, such as why there is no chat template.
@@ -85,7 +92,7 @@ pub struct Conversion {
 pub fn pack_file(
     input: &Path,
     output: &Path,
-    options: &Options,
+    options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, PackError> {
     if let (Ok(a), Ok(b)) = (input.canonicalize(), output.canonicalize())
@@ -106,14 +113,23 @@ pub fn pack_bytes(
     file: &[u8],
     source: &str,
     output: &Path,
-    options: &Options,
+    options: &Options<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, PackError> {
     let temporary = whole_file::beside(output).map_err(failed(output))?;
     let out = BufWriter::with_capacity(1 << 20, temporary);
-    let writer = Writer::new(out, output.to_owned(), SectionKind::ALL.len())?;
-    let (report, out) = write_image(file, source, options, writer, progress)?;
-    let temporary = out.into_inner().map_err(|error| failed(output)(error.into_error()))?;
+    let mut writer = Writer::new(out, output.to_owned(), SectionKind::ALL.len())?;
+    let (mut report, config) = write_image(file, source, options.quant, &mut writer, progress)?;
+    if let Some(prefix) = &options.prefix {
+        let baked = prefix::bake(&map(writer.get_ref().get_ref().as_file(), output)?, prefix)?;
+        writer.section(SectionKind::Prefix, &baked.state)?;
+        if let Some(system) = baked.system_prompt {
+            writer.section(SectionKind::SystemPrompt, system.as_bytes())?;
+        }
+        report.prefix_tokens = Some(baked.tokens);
+        report.image_bytes = writer.seal(&config)?;
+    }
+    let temporary = writer.into_inner().into_inner().map_err(|error| failed(output)(error.into_error()))?;
     check(temporary.as_file(), output)?;
     temporary.as_file().sync_all().map_err(failed(output))?;
     temporary.persist(output).map_err(|error| failed(output)(error.error))?;
@@ -130,13 +146,13 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> PackError + use<> {
 fn write_image<W: Write + Seek>(
     file: &[u8],
     source: &str,
-    options: &Options,
-    mut writer: Writer<W>,
+    quant: Quant,
+    writer: &mut Writer<W>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Report, W), PackError> {
+) -> Result<(Report, Config), PackError> {
     let gguf = Gguf::parse(file)?;
     let architecture = Architecture::read(&gguf)?;
-    let layout = Layout::new(&gguf, &architecture, options.quant)?;
+    let layout = Layout::new(&gguf, &architecture, quant)?;
     let text = Text::build(&gguf, architecture.config.vocabulary)?;
     let records: Vec<TensorRecord> = layout.tensors.iter().map(|placed| placed.record).collect();
     writer.section(SectionKind::Tensors, bytemuck::cast_slice(&records))?;
@@ -146,27 +162,34 @@ fn write_image<W: Write + Seek>(
     if let Some(template) = &text.template {
         writer.section(SectionKind::Template, template)?;
     }
-    let conversions = weights::write(&layout, &architecture, options.quant, &mut writer, progress)?;
+    let conversions = weights::write(&layout, &architecture, quant, writer, progress)?;
     let notes = text.notes;
     let provenance = Provenance::new(&gguf, file, source, (&conversions, &notes))?;
     let json = serde_json::to_vec(&provenance).expect("strings and numbers are JSON");
     writer.section(SectionKind::Provenance, &json)?;
     let parameters = layout.tensors.iter().map(|placed| placed.tensor.elements() as u64).sum();
-    let (image_bytes, out) = writer.finish(&layout.config)?;
+    let image_bytes = writer.seal(&layout.config)?;
     let weight_bytes = layout.weight_bytes;
-    Ok((Report { image_bytes, weight_bytes, parameters, conversions, notes }, out))
+    let report = Report { image_bytes, weight_bytes, parameters, prefix_tokens: None, conversions, notes };
+    Ok((report, layout.config))
+}
+
+/// Maps the temporary file of an image that is to be at `path`.
+fn map(file: &File, path: &Path) -> Result<Mmap, PackError> {
+    // SAFETY: the temporary file belongs to this process alone, and nothing truncates it while it is mapped; what is
+    // written behind the mapped bytes does not change them.
+    unsafe { Mmap::map(file) }.map_err(failed(path))
 }
 
 /// Opens the finished image as a device does.
 fn check(file: &File, path: &Path) -> Result<(), PackError> {
-    // SAFETY: the temporary file belongs to this process alone, and nothing truncates it while it is mapped.
-    let bytes =
-        unsafe { memmap2::Mmap::map(file) }.map_err(|source| PackError::File { path: path.to_owned(), source })?;
+    let bytes = map(file, path)?;
     let image = Image::open(&bytes).map_err(PackError::Defect)?;
     image.verify().map_err(PackError::Defect)?;
     image.tokenizer().map_err(PackError::Defect)?;
-    match image.template() {
-        Ok(_) | Err(ImageError::Missing { .. }) => Ok(()),
+    let optional = [image.template().map(drop), image.prefix().map(drop), image.system_prompt().map(drop)];
+    optional.into_iter().try_for_each(|part| match part {
+        Ok(()) | Err(ImageError::Missing { .. }) => Ok(()),
         Err(error) => Err(PackError::Defect(error)),
-    }
+    })
 }

@@ -4,7 +4,10 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use pocket_runtime::Config;
-use pocket_runtime::image::{ALIGN, CRC_32C, HEADER_BYTES, Header, SectionKind, SectionRecord, checksum};
+use pocket_runtime::image::{
+    ALIGN, CRC_32C, Header, SectionKind, SectionRecord, SignatureRecord, TABLE_OFFSET, sha256,
+};
+use sha2::{Digest, Sha256};
 
 use super::error::PackError;
 
@@ -16,14 +19,18 @@ pub(super) struct Writer<W> {
     sections: Vec<SectionRecord>,
     capacity: usize,
     at: u64,
-    digest: crc::Digest<'static, u32, crc::Table<16>>,
+    crc: crc::Digest<'static, u32, crc::Table<16>>,
+    sha256: Sha256,
+    /// Whether the section that was begun last has its checksums.
+    ended: bool,
 }
 
 impl<W: Write + Seek> Writer<W> {
     /// An image of at most `capacity` sections. `path` is for messages.
     pub(super) fn new(out: W, path: PathBuf, capacity: usize) -> Result<Self, PackError> {
-        let mut writer = Self { out, path, sections: Vec::new(), capacity, at: 0, digest: CRC_32C.digest() };
-        writer.put(&vec![0; HEADER_BYTES + capacity * size_of::<SectionRecord>()])?;
+        let (crc, sha256) = (CRC_32C.digest(), Sha256::new());
+        let mut writer = Self { out, path, sections: Vec::new(), capacity, at: 0, crc, sha256, ended: true };
+        writer.put(&vec![0; TABLE_OFFSET + capacity * size_of::<SectionRecord>()])?;
         Ok(writer)
     }
 
@@ -42,21 +49,33 @@ impl<W: Write + Seek> Writer<W> {
         assert!(self.sections.len() < self.capacity, "more sections than were announced");
         let padding = self.at.next_multiple_of(ALIGN as u64) - self.at;
         self.put(&[0; ALIGN][..padding as usize])?;
-        self.digest = CRC_32C.digest();
-        self.sections.push(SectionRecord { kind: kind as u32, crc: 0, offset: self.at, len: 0, reserved: 0 });
+        self.end_section();
+        let record = SectionRecord { kind: kind as u32, offset: self.at, ..bytemuck::Zeroable::zeroed() };
+        self.sections.push(record);
+        self.ended = false;
         Ok(())
     }
 
     /// Appends to the section that was begun last.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), PackError> {
         self.put(bytes)?;
-        self.digest.update(bytes);
-        let crc = self.digest.clone().finalize();
+        self.crc.update(bytes);
+        self.sha256.update(bytes);
         if let Some(section) = self.sections.last_mut() {
             section.len += bytes.len() as u64;
-            section.crc = crc;
         }
         Ok(())
+    }
+
+    /// Notes the checksums of the section that was begun last.
+    fn end_section(&mut self) {
+        let crc = std::mem::replace(&mut self.crc, CRC_32C.digest()).finalize();
+        let sha256 = self.sha256.finalize_reset().into();
+        if let Some(section) = self.sections.last_mut().filter(|_| !self.ended) {
+            section.crc = crc;
+            section.sha256 = sha256;
+        }
+        self.ended = true;
     }
 
     /// A whole section.
@@ -70,19 +89,32 @@ impl<W: Write + Seek> Writer<W> {
         self.sections.last().map_or(0, |section| section.len)
     }
 
-    /// Writes header and table; gives the length of the image and what it was written to.
-    pub(super) fn finish(mut self, config: &Config) -> Result<(u64, W), PackError> {
+    /// Writes header and table, and gives the length of the image. It is whole then, and sections may still follow.
+    pub(super) fn seal(&mut self, config: &Config) -> Result<u64, PackError> {
+        self.end_section();
         let table: &[u8] = bytemuck::cast_slice(&self.sections);
         let mut header = Header::of(config);
         header.section_count = self.sections.len() as u32;
         header.total_len = self.at;
-        header.table_crc = checksum(table);
+        header.table_sha256 = sha256(table);
         header.header_crc = header.checksum();
+        let signature = SignatureRecord::unsigned();
+        let parts = [bytemuck::bytes_of(&header), bytemuck::bytes_of(&signature), table];
         let failed = self.failed();
         self.out.seek(SeekFrom::Start(0)).map_err(&failed)?;
-        self.out.write_all(bytemuck::bytes_of(&header)).map_err(&failed)?;
-        self.out.write_all(table).map_err(&failed)?;
+        parts.into_iter().try_for_each(|part| self.out.write_all(part)).map_err(&failed)?;
+        self.out.seek(SeekFrom::Start(self.at)).map_err(&failed)?;
         self.out.flush().map_err(&failed)?;
-        Ok((self.at, self.out))
+        Ok(self.at)
+    }
+
+    /// What it writes to.
+    pub(super) fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// What it wrote to.
+    pub(super) fn into_inner(self) -> W {
+        self.out
     }
 }
