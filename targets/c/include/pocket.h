@@ -44,13 +44,16 @@
 #define POCKET_SENTENCE_BYTES 256
 
 // The version of this interface. It rises when a program must be compiled again.
-#define POCKET_ABI 2
+#define POCKET_ABI 3
 
 // No token.
 #define POCKET_NO_TOKEN 4294967295
 
 // The most stop tokens, and the most stop strings, that one call takes.
 #define POCKET_STOPS_MAX 32
+
+// Bytes of an Ed25519 public key.
+#define POCKET_PUBLIC_KEY_BYTES 32
 
 // The attention cache holds 16-bit floats.
 #define POCKET_CACHE_F16 0
@@ -191,6 +194,12 @@ typedef struct pocket_sampling {
   // How many of the last tokens the penalty looks at; 0 means all.
   uint32_t penalty_window;
 } pocket_sampling;
+
+// A check of an image that is under way. Its memory is the caller's; what is in it is the library's. It may be copied.
+typedef struct pocket_verification {
+  // Not to be touched.
+  uint64_t opaque[48];
+} pocket_verification;
 
 // What a session is granted. Everything that the plan counts follows from this and the model's shape.
 typedef struct pocket_limits {
@@ -358,6 +367,12 @@ typedef struct pocket_reply {
 // A tensor does not fit the image's configuration.
 #define POCKET_ERROR_IMAGE_TENSOR 209
 
+// The image is not signed.
+#define POCKET_ERROR_IMAGE_UNSIGNED 211
+
+// The image was signed by somebody else, or changed since: do not use it.
+#define POCKET_ERROR_IMAGE_SIGNATURE 212
+
 // The context is 0 or longer than the model was trained for.
 #define POCKET_ERROR_PLAN_CONTEXT 301
 
@@ -475,6 +490,33 @@ typedef struct pocket_reply {
 // More stop tokens or stop strings than `POCKET_STOPS_MAX`.
 #define POCKET_ERROR_TOO_MANY_STOPS 711
 
+// The memory for a state is too small.
+#define POCKET_ERROR_STATE_ROOM 800
+
+// A state was cut short.
+#define POCKET_ERROR_STATE_TRUNCATED 801
+
+// This is no saved state.
+#define POCKET_ERROR_STATE_MAGIC 802
+
+// A state has the format of another release.
+#define POCKET_ERROR_STATE_VERSION 803
+
+// The checksum of a state does not match: it is damaged.
+#define POCKET_ERROR_STATE_CHECKSUM 804
+
+// A state contradicts itself.
+#define POCKET_ERROR_STATE_FIELD 805
+
+// A state was saved with another model.
+#define POCKET_ERROR_STATE_OTHER_MODEL 806
+
+// A state was saved from another kind of attention cache.
+#define POCKET_ERROR_STATE_OTHER_CACHE 807
+
+// A state is longer than the context.
+#define POCKET_ERROR_STATE_CONTEXT 808
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -497,9 +539,6 @@ pocket_status pocket_image_open(const void *bytes, size_t length, struct pocket_
 // if the room is too small, `*length` says how much it takes and the status is `POCKET_ERROR_BUFFER`.
 pocket_status pocket_image_error_text(const struct pocket_image *image, char *text, size_t room, size_t *length);
 
-// Checks the checksums of the whole image, weights too: reads all of it once.
-pocket_status pocket_image_verify(const struct pocket_image *image);
-
 // What the image says of its model.
 pocket_status pocket_image_facts(const struct pocket_image *image, struct pocket_facts *facts);
 
@@ -511,6 +550,31 @@ pocket_status pocket_image_stop_tokens(const struct pocket_image *image, const u
 
 // Where the model came from, as JSON text for people, inside the image's bytes and not terminated; empty if unknown.
 pocket_status pocket_image_provenance(const struct pocket_image *image, const char **text, size_t *length);
+
+// Checks every byte of the image, weights too: reads all of it once.
+pocket_status pocket_image_verify(const struct pocket_image *image);
+
+// Begins to check every byte of the image, in steps: `pocket_image_verify` for those who have other things to do.
+pocket_status pocket_image_verify_begin(const struct pocket_image *image, struct pocket_verification *verification);
+
+// Reads at most `bytes` more. `*done` becomes how many of the image's bytes were checked, and `*whole` 1 if that are
+// all, 0 if more steps are to come; both may be null. Once a step has found damage, so do all that follow.
+pocket_status pocket_image_verify_step(struct pocket_verification *verification,
+                                       size_t bytes,
+                                       size_t *done,
+                                       uint32_t *whole);
+
+// Whether the owner of this Ed25519 key, `POCKET_PUBLIC_KEY_BYTES` at `public_key`, signed the image's header, and with
+// it the hashes of everything in it: `pocket keygen` and `pocket sign` make keys and signatures. A device does this with
+// a key that it has compiled in, then verifies the image: the signature vouches for the hashes, the verification for
+// the bytes.
+pocket_status pocket_image_check_signature(const struct pocket_image *image,
+                                           const uint8_t *public_key);
+
+// The instructions that the image's baked prefix was computed of, inside the image's bytes and not terminated: the
+// content of the first turn of a chat, which then begins behind the prefix. `POCKET_ERROR_IMAGE_MISSING` if there are
+// none.
+pocket_status pocket_image_system_prompt(const struct pocket_image *image, const char **text, size_t *length);
 
 // Limits with this context: one worker, 64 tokens at a time, a 16-bit cache, words of up to 4 KiB, and four bytes of
 // chat for each position.
@@ -669,6 +733,19 @@ pocket_status pocket_token_is_control(const struct pocket_image *image, uint32_t
 
 // The special token that is written like this, or `POCKET_NO_TOKEN`.
 pocket_status pocket_token_of(const struct pocket_image *image, const char *text, size_t length, uint32_t *token);
+
+// How many bytes `pocket_state_save` takes now.
+pocket_status pocket_state_bytes(const struct pocket_session *session, size_t *bytes);
+
+// Saves the tokens that the session holds, with their keys and values, as `*length` bytes at `state`, where there is
+// `room` for them. Pending tokens and logits are not saved. The same tokens make the same bytes on every chip, whatever
+// the context, the batch and the workers.
+pocket_status pocket_state_save(const struct pocket_session *session, void *state, size_t room, size_t *length);
+
+// Takes up a saved state in place of whatever the session holds, and goes on to the same bits as if it had processed
+// those tokens itself. There are no logits before the next step. The state must be of the same model and kind of cache,
+// and fit the context; otherwise the session stays as it was. Its bytes may begin anywhere.
+pocket_status pocket_state_restore(struct pocket_session *session, const void *state, size_t length);
 
 #ifdef __cplusplus
 }  // extern "C"

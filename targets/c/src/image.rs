@@ -12,7 +12,7 @@ use crate::sentence;
 use crate::status::{Checked, Fault, POCKET_ERROR_NOT_OPEN, POCKET_ERROR_TOO_MANY_STOPS, PocketStatus, status};
 
 /// The version of this interface. It rises when a program must be compiled again.
-pub const POCKET_ABI: u32 = 2;
+pub const POCKET_ABI: u32 = 3;
 
 /// No token.
 pub const POCKET_NO_TOKEN: u32 = 0xFFFF_FFFF;
@@ -190,13 +190,6 @@ pub unsafe extern "C" fn pocket_image_error_text(
         // SAFETY: the header's contract.
         unsafe { sentence::write(fault, text, room, length) }
     })
-}
-
-/// Checks the checksums of the whole image, weights too: reads all of it once.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pocket_image_verify(image: *const PocketImage) -> PocketStatus {
-    // SAFETY: the header's contract.
-    status(|| Ok(unsafe { Opened::behind(image) }?.image.verify()?))
 }
 
 /// What an image says of its model.

@@ -25,6 +25,8 @@ mod sentence;
 
 mod image;
 
+mod origin;
+
 mod limits;
 
 mod workers;
@@ -43,6 +45,8 @@ mod generate;
 
 mod text;
 
+mod state;
+
 #[cfg(feature = "panic-handler")]
 mod panic;
 mod pointer;
@@ -52,9 +56,11 @@ pub use generate::*;
 pub use image::*;
 pub use kernels::*;
 pub use limits::*;
+pub use origin::*;
 pub use sampling::*;
 pub use sentence::*;
 pub use session::*;
+pub use state::*;
 pub use status::*;
 pub use steps::*;
 pub use text::*;

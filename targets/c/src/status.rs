@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char};
 use core::fmt;
 
 use pocket_runtime::text::TextError;
-use pocket_runtime::{Error, ImageError, PlanError, SessionError, StepError};
+use pocket_runtime::{Error, ImageError, PlanError, SessionError, StateError, StepError};
 
 /// What became of a call: `POCKET_OK`, or the number of an error, which stays the same in every release.
 pub type PocketStatus = u32;
@@ -47,6 +47,10 @@ pub const POCKET_ERROR_IMAGE_MISSING: PocketStatus = 206;
 pub const POCKET_ERROR_IMAGE_UNKNOWN_SECTION: PocketStatus = 207;
 /// A tensor does not fit the image's configuration.
 pub const POCKET_ERROR_IMAGE_TENSOR: PocketStatus = 209;
+/// The image is not signed.
+pub const POCKET_ERROR_IMAGE_UNSIGNED: PocketStatus = 211;
+/// The image was signed by somebody else, or changed since: do not use it.
+pub const POCKET_ERROR_IMAGE_SIGNATURE: PocketStatus = 212;
 
 /// The context is 0 or longer than the model was trained for.
 pub const POCKET_ERROR_PLAN_CONTEXT: PocketStatus = 301;
@@ -131,6 +135,25 @@ pub const POCKET_ERROR_OVERLAP: PocketStatus = 710;
 /// More stop tokens or stop strings than `POCKET_STOPS_MAX`.
 pub const POCKET_ERROR_TOO_MANY_STOPS: PocketStatus = 711;
 
+/// The memory for a state is too small.
+pub const POCKET_ERROR_STATE_ROOM: PocketStatus = 800;
+/// A state was cut short.
+pub const POCKET_ERROR_STATE_TRUNCATED: PocketStatus = 801;
+/// This is no saved state.
+pub const POCKET_ERROR_STATE_MAGIC: PocketStatus = 802;
+/// A state has the format of another release.
+pub const POCKET_ERROR_STATE_VERSION: PocketStatus = 803;
+/// The checksum of a state does not match: it is damaged.
+pub const POCKET_ERROR_STATE_CHECKSUM: PocketStatus = 804;
+/// A state contradicts itself.
+pub const POCKET_ERROR_STATE_FIELD: PocketStatus = 805;
+/// A state was saved with another model.
+pub const POCKET_ERROR_STATE_OTHER_MODEL: PocketStatus = 806;
+/// A state was saved from another kind of attention cache.
+pub const POCKET_ERROR_STATE_OTHER_CACHE: PocketStatus = 807;
+/// A state is longer than the context.
+pub const POCKET_ERROR_STATE_CONTEXT: PocketStatus = 808;
+
 /// What a status means and what to do, as an English sentence that lives for ever; never null. Where it happened and
 /// which numbers do not fit say `pocket_image_error_text` and `pocket_session_error_text`.
 #[unsafe(no_mangle)]
@@ -161,6 +184,8 @@ fn sentence(status: PocketStatus) -> &'static CStr {
             c"the image has a section that this release does not know; use a newer one"
         }
         POCKET_ERROR_IMAGE_TENSOR => c"a tensor of the image does not fit its configuration; pack it again",
+        POCKET_ERROR_IMAGE_UNSIGNED => c"the image is not signed; sign it with `pocket sign`",
+        POCKET_ERROR_IMAGE_SIGNATURE => c"the image was signed by somebody else or changed since; do not use it",
         POCKET_ERROR_PLAN_CONTEXT => c"the context is 0 or longer than the model was trained for; choose a shorter one",
         POCKET_ERROR_PLAN_BATCH => c"the batch is 0 or longer than the context; choose one in between",
         POCKET_ERROR_PLAN_WORKERS => c"the number of workers is not 1 to 256",
@@ -206,6 +231,17 @@ fn sentence(status: PocketStatus) -> &'static CStr {
         POCKET_ERROR_BUFFER => c"the output is too small; lend as much as was reported",
         POCKET_ERROR_OVERLAP => c"the arena overlaps the image; keep them apart",
         POCKET_ERROR_TOO_MANY_STOPS => c"there are more stop tokens or strings than one call takes; drop some",
+        POCKET_ERROR_STATE_ROOM => c"the memory for the state is too small; lend what pocket_state_bytes says",
+        POCKET_ERROR_STATE_TRUNCATED => c"the state was cut short; save it again",
+        POCKET_ERROR_STATE_MAGIC => c"this is no saved state",
+        POCKET_ERROR_STATE_VERSION => c"the state has the format of another release; save it again",
+        POCKET_ERROR_STATE_CHECKSUM => c"the checksum of the state does not match; save it again",
+        POCKET_ERROR_STATE_FIELD => c"the state contradicts itself; save it again",
+        POCKET_ERROR_STATE_OTHER_MODEL => c"the state was saved with another model; process the tokens anew",
+        POCKET_ERROR_STATE_OTHER_CACHE => {
+            c"the state was saved from another kind of attention cache; plan with that one or process the tokens anew"
+        }
+        POCKET_ERROR_STATE_CONTEXT => c"the state is longer than the context; plan a longer one",
         _ => c"an error that this release has no sentence for",
     }
 }
@@ -228,6 +264,9 @@ impl Fault {
                 reason.code()
             }
             Self::There(Error::Image(ImageError::Text { reason })) => reason.code(),
+            Self::There(
+                Error::Image(ImageError::Prefix { reason }) | Error::Session(SessionError::Prefix { reason }),
+            ) => reason.code(),
             Self::There(other) => other.code(),
         };
         code.into()
@@ -269,4 +308,4 @@ macro_rules! faults {
         })+
     };
 }
-faults!(ImageError, PlanError, SessionError, StepError, TextError);
+faults!(ImageError, PlanError, SessionError, StateError, StepError, TextError);

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicBool;
 use pocket_kernels::Kernels;
 use pocket_runtime::generate::{Reply, Until};
 use pocket_runtime::text::{Specials, Tokenizer};
-use pocket_runtime::{Error, Sampler, Session, StepError};
+use pocket_runtime::{Error, Sampler, Session, State, StateError, StepError};
 
 use crate::generate::Listener;
 use crate::pointer::{Out, read, slice, text};
@@ -39,6 +39,9 @@ pub(crate) trait Steps {
     fn room(&self) -> usize;
     fn rewind(&mut self, position: usize) -> Result<(), StepError>;
     fn reset(&mut self);
+    fn state_bytes(&self) -> u64;
+    fn save(&self, out: &mut [u8]) -> Result<usize, StateError>;
+    fn restore(&mut self, state: &State<'_>) -> Result<(), StateError>;
 }
 
 impl<K: Kernels> Steps for ChosenSession<K> {
@@ -83,6 +86,15 @@ impl<K: Kernels> Steps for ChosenSession<K> {
     }
     fn reset(&mut self) {
         self.reset();
+    }
+    fn state_bytes(&self) -> u64 {
+        self.state_bytes()
+    }
+    fn save(&self, out: &mut [u8]) -> Result<usize, StateError> {
+        self.save(out)
+    }
+    fn restore(&mut self, state: &State<'_>) -> Result<(), StateError> {
+        self.restore(state)
     }
 }
 

@@ -98,7 +98,7 @@ static void images(unsigned char *bytes, size_t length) {
     /* An image that failed to open is not open, whatever it was before. */
     GIVES(POCKET_ERROR_IMAGE_TRUNCATED, pocket_image_open(bytes, 0, &image));
     GIVES(POCKET_ERROR_NOT_OPEN, pocket_image_verify(&image));
-    SAYS("the image has 0 bytes and needs 256", pocket_image_error_text, &image);
+    SAYS("the image has 0 bytes and needs 384", pocket_image_error_text, &image);
     SAYS("done", pocket_image_error_text, &copy);
     char say[8];
     size_t say_bytes = 0;
@@ -604,6 +604,125 @@ static void chats(unsigned char *bytes, size_t length) {
     free(arena);
 }
 
+/* A check in steps finds what a check at once does. */
+static void verification(unsigned char *bytes, size_t length) {
+    pocket_image image;
+    pocket_verification verification;
+    GIVES(POCKET_OK, pocket_image_open(bytes, length, &image));
+    memset(&verification, 0, sizeof verification);
+    GIVES(POCKET_ERROR_NOT_OPEN, pocket_image_verify_step(&verification, 1, NULL, NULL));
+    GIVES(POCKET_ERROR_NULL, pocket_image_verify_begin(&image, NULL));
+    GIVES(POCKET_OK, pocket_image_verify_begin(&image, &verification));
+    size_t done = 0, before = 0;
+    for (uint32_t whole = 0; !whole; before = done) {
+        GIVES(POCKET_OK, pocket_image_verify_step(&verification, 10000, &done, &whole));
+        /* The first step goes on from the table, which was checked when the image was opened. */
+        EXPECT(done > before && (before == 0 || done <= before + 10000));
+    }
+    EXPECT(done == length);
+    bytes[length / 2] ^= 1;
+    GIVES(POCKET_OK, pocket_image_verify_begin(&image, &verification));
+    GIVES(POCKET_ERROR_IMAGE_CHECKSUM, pocket_image_verify_step(&verification, length, NULL, NULL));
+    GIVES(POCKET_ERROR_IMAGE_CHECKSUM, pocket_image_verify_step(&verification, 1, NULL, NULL));
+    bytes[length / 2] ^= 1;
+    const unsigned char key[POCKET_PUBLIC_KEY_BYTES] = {1};
+    GIVES(POCKET_ERROR_IMAGE_UNSIGNED, pocket_image_check_signature(&image, key));
+    const char *prompt;
+    size_t prompt_bytes;
+    GIVES(POCKET_ERROR_IMAGE_MISSING, pocket_image_system_prompt(&image, &prompt, &prompt_bytes));
+}
+
+/* A signed image whose prefix was computed: `key` is hexadecimal, and `system` what the prefix was computed of. */
+static void signed_image(unsigned char *bytes, size_t length, const char *hex, const char *system) {
+    pocket_image image;
+    GIVES(POCKET_OK, pocket_image_open(bytes, length, &image));
+    GIVES(POCKET_OK, pocket_image_verify(&image));
+    unsigned char key[POCKET_PUBLIC_KEY_BYTES];
+    for (size_t i = 0; i < sizeof key; i++) {
+        unsigned byte;
+        EXPECT(sscanf(hex + 2 * i, "%2x", &byte) == 1);
+        key[i] = (unsigned char)byte;
+    }
+    GIVES(POCKET_OK, pocket_image_check_signature(&image, key));
+    GIVES(POCKET_ERROR_NULL, pocket_image_check_signature(&image, NULL));
+    key[7] ^= 1;
+    GIVES(POCKET_ERROR_IMAGE_SIGNATURE, pocket_image_check_signature(&image, key));
+    const char *prompt;
+    size_t prompt_bytes;
+    GIVES(POCKET_OK, pocket_image_system_prompt(&image, &prompt, &prompt_bytes));
+    EXPECT(prompt_bytes == strlen(system) && memcmp(prompt, system, prompt_bytes) == 0);
+
+    /* A chat with it begins behind it: a step that is cancelled at once holds it already. */
+    pocket_limits limits = pocket_limits_new(128);
+    pocket_plan plan;
+    GIVES(POCKET_OK, pocket_plan_session(&image, &limits, &plan));
+    void *arena = aligned(plan.arena_bytes);
+    pocket_session *session;
+    GIVES(POCKET_OK, pocket_session_new(&image, &limits, NULL, arena, plan.arena_bytes, &session));
+    const pocket_turn turns[] = {{POCKET_ROLE_SYSTEM, prompt, prompt_bytes}, {POCKET_ROLE_USER, "fox", 3}};
+    GIVES(POCKET_OK, pocket_cancel(session));
+    GIVES(POCKET_ERROR_CANCELLED, pocket_prefill_chat(session, turns, 2, 0, NULL));
+    const uint32_t *tokens;
+    size_t count;
+    GIVES(POCKET_OK, pocket_tokens(session, &tokens, &count));
+    EXPECT(count > prompt_bytes / 8);
+    GIVES(POCKET_OK, pocket_resume(session));
+    free(arena);
+}
+
+/* Going on from a saved state is going on. */
+static void states(const pocket_image *image, pocket_session *session, size_t context) {
+    const uint32_t prompt[] = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21};
+    const size_t prompt_count = sizeof prompt / sizeof *prompt;
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_prefill(session, prompt, prompt_count));
+    size_t need, length;
+    GIVES(POCKET_OK, pocket_state_bytes(session, &need));
+    unsigned char *state = (unsigned char *)malloc(need + 1) + 1;
+    GIVES(POCKET_ERROR_STATE_ROOM, pocket_state_save(session, state, need - 1, &length));
+    SAYS("lend more memory", pocket_session_error_text, session);
+    GIVES(POCKET_ERROR_NULL, pocket_state_save(session, NULL, need, &length));
+    GIVES(POCKET_OK, pocket_state_save(session, state, need, &length));
+    EXPECT(length == need);
+    const float *logits;
+    size_t count;
+    GIVES(POCKET_OK, pocket_decode(session, 22));
+    GIVES(POCKET_OK, pocket_logits(session, &logits, &count));
+    float *want = (float *)malloc(count * sizeof *want);
+    memcpy(want, logits, count * sizeof *want);
+    GIVES(POCKET_OK, pocket_reset(session));
+    GIVES(POCKET_OK, pocket_state_restore(session, state, length));
+    GIVES(POCKET_ERROR_NO_LOGITS, pocket_logits(session, &logits, &count));
+    GIVES(POCKET_OK, pocket_decode(session, 22));
+    GIVES(POCKET_OK, pocket_logits(session, &logits, &count));
+    EXPECT(memcmp(want, logits, count * sizeof *want) == 0);
+
+    state[length - 1] ^= 1;
+    GIVES(POCKET_ERROR_STATE_CHECKSUM, pocket_state_restore(session, state, length));
+    state[length - 1] ^= 1;
+    GIVES(POCKET_ERROR_STATE_TRUNCATED, pocket_state_restore(session, state, length - 1));
+    GIVES(POCKET_ERROR_STATE_TRUNCATED, pocket_state_restore(session, NULL, 0));
+    GIVES(POCKET_ERROR_STATE_MAGIC, pocket_state_restore(session, state + 1, length - 1));
+
+    /* Another context, and another kind of cache. */
+    pocket_limits limits = pocket_limits_new((uint32_t)context);
+    for (uint32_t way = 0; way < 3; way++) {
+        limits.cache = way == 0 ? POCKET_CACHE_I8 : POCKET_CACHE_F16;
+        limits.context = way == 1 ? 16 : 17;
+        limits.batch = 4;
+        pocket_plan plan;
+        GIVES(POCKET_OK, pocket_plan_session(image, &limits, &plan));
+        void *arena = aligned(plan.arena_bytes);
+        pocket_session *other;
+        GIVES(POCKET_OK, pocket_session_new(image, &limits, NULL, arena, plan.arena_bytes, &other));
+        const pocket_status gives[] = {POCKET_ERROR_STATE_OTHER_CACHE, POCKET_ERROR_STATE_CONTEXT, POCKET_OK};
+        GIVES(gives[way], pocket_state_restore(other, state, length));
+        free(arena);
+    }
+    free(want);
+    free(state - 1);
+}
+
 /* Two threads use one session at once: each call is done, or refused as busy, and nothing is torn. */
 static void *hammer(void *context) {
     pocket_session *session = (pocket_session *)context;
@@ -624,6 +743,7 @@ int main(int count, char **arguments) {
     size_t length;
     unsigned char *bytes = load(arguments[1], &length);
     images(bytes, length);
+    verification(bytes, length);
     pocket_image image;
     GIVES(POCKET_OK, pocket_image_open(bytes, length, &image));
     limits_and_arenas(&image, bytes);
@@ -638,6 +758,7 @@ int main(int count, char **arguments) {
     steps(&image, session, 96);
     text(&image, session, 96);
     replies(session, 96);
+    states(&image, session, 96);
     GIVES(POCKET_OK, pocket_reset(session));
     pthread_t other;
     void *done;
@@ -651,6 +772,11 @@ int main(int count, char **arguments) {
     if (count > 2) {
         bytes = load(arguments[2], &length);
         chats(bytes, length);
+        free(bytes);
+    }
+    if (count > 5) {
+        bytes = load(arguments[3], &length);
+        signed_image(bytes, length, arguments[4], arguments[5]);
         free(bytes);
     }
     printf("contract: %d checks\n", checks);

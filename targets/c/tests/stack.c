@@ -1,7 +1,7 @@
 /*
  * How much stack calls take: each runs on a stack of its own that was painted before.
  *
- *     stack TINY [CHAT]        (TINY: an image without a chat template; CHAT: one with)
+ *     stack TINY [CHAT [SIGNED]]   (TINY: an image without a chat template; CHAT: one with; SIGNED: one that is signed)
  *
  * Every call twice: the calling thread alone, and with a worker, which does all that can be shared. Prints what each took
  * and last the most that a caller and a worker did, which must be within what pocket.h promises. To be linked statically:
@@ -129,6 +129,24 @@ static void verify(void *context) {
     check("verify", pocket_image_verify(&image));
 }
 
+/* The work is the same for a good signature as for one of another key. */
+static void signature(void *context) {
+    (void)context;
+    static const unsigned char key[POCKET_PUBLIC_KEY_BYTES] = {
+        0x39, 0x96, 0x6f, 0x11, 0xe7, 0xcc, 0x27, 0xc4, 0x8c, 0xa4, 0xe4, 0x69, 0xfc, 0x7a, 0x18, 0x08,
+        0x0e, 0x3f, 0xf4, 0x49, 0xbc, 0x76, 0x5b, 0x16, 0xc2, 0x3b, 0x85, 0x04, 0x4b, 0xaa, 0x3e, 0xa2};
+    if (pocket_image_check_signature(&image, key) != POCKET_ERROR_IMAGE_SIGNATURE) exit(1);
+}
+
+/* Saved, and taken up again. */
+static void state(void *context) {
+    (void)context;
+    static unsigned char room[1 << 20];
+    size_t state_length;
+    check("save", pocket_state_save(session, room, sizeof room, &state_length));
+    check("restore", pocket_state_restore(session, room, state_length));
+}
+
 static void make(void *context) {
     (void)context;
     check("plan", pocket_plan_session(&image, &limits, &plan));
@@ -245,6 +263,7 @@ int main(int count, char **arguments) {
         if (pocket_session_new(&image, &limits, &machine, arena, plan.arena_bytes, &session) != POCKET_OK) continue;
         measure("pocket_session_new", make);
         measure("pocket_prefill", prefill);
+        measure("pocket_state_save, pocket_state_restore", state);
         measure("pocket_decode", decode);
         measure("pocket_prefill_text", prefill_text);
         measure("pocket_generate", generate);
@@ -258,6 +277,10 @@ int main(int count, char **arguments) {
         measure("pocket_session_new", make);
         measure("pocket_prefill_chat, pocket_render_chat", chat);
         measure("pocket_generate", generate);
+    }
+    if (count > 3) {
+        load(arguments[3]);
+        measure("pocket_image_check_signature", signature);
     }
     printf("most %zu %zu\n", most_of_caller, most_of_worker);
     free(arena);
