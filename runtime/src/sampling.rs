@@ -9,7 +9,7 @@
 //! Nguyen et al. (2024) for min-p; Keskar et al., "CTRL" (2019) for the repetition penalty. Filters apply to the
 //! distribution at the given temperature, as in Hugging Face transformers.
 
-use core::cmp::Ordering;
+mod ranking;
 
 use bytemuck::{Pod, Zeroable};
 use pocket_kernels::exp::exp;
@@ -19,6 +19,7 @@ use rand_core::{RngCore, SeedableRng};
 use rand_pcg::Pcg32;
 
 use crate::error::StepError;
+use ranking::{Ranking, rank};
 
 /// How the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,8 +118,7 @@ impl Sampler {
         if greedy {
             return candidates.iter().copied().min_by(rank).map(|best| best.id);
         }
-        let kept = kernels.enter(Filter { candidates: &mut *candidates, sampling: self.sampling });
-        let kept = &candidates[..kept.min(candidates.len())];
+        let kept = kernels.enter(Filter { candidates, sampling: self.sampling });
         // The same additions in the same order give the total and, below, exceed every share of it; and only a token
         // with a weight can make the sum exceed it. Whatever is rounded, no token without one is drawn.
         let total = kept.iter().fold(0.0, |sum, candidate| sum + candidate.logit);
@@ -139,12 +139,12 @@ impl Sampler {
             *candidate = Candidate { logit, id };
         }
         let penalty = self.sampling.repetition_penalty;
-        let window = match self.sampling.penalty_window as usize {
-            0 => tokens.len(),
-            n => n.min(tokens.len()),
+        let window = match self.sampling.penalty_window {
+            0 => usize::MAX,
+            n => n as usize,
         };
         if penalty != 1.0 {
-            for &id in &tokens[tokens.len() - window..] {
+            for &id in tokens.iter().rev().take(window) {
                 // A logit that no longer is what it was has had its penalty: each token gets it once.
                 if let (Some(candidate), Some(&logit)) = (candidates.get_mut(id as usize), logits.get(id as usize))
                     && candidate.logit == logit
@@ -159,59 +159,44 @@ impl Sampler {
     }
 }
 
-/// Most likely first; equal logits by token. Zeros of both signs are equal.
-fn rank(a: &Candidate, b: &Candidate) -> Ordering {
-    b.logit.partial_cmp(&a.logit).unwrap_or(Ordering::Equal).then(a.id.cmp(&b.id))
-}
-
-/// Turns logits into weights and applies top-k, top-p and min-p; gives how many candidates, from the first on, are kept.
+/// Turns logits into weights and applies top-k, top-p and min-p; gives the candidates that are kept.
 struct Filter<'a> {
     candidates: &'a mut [Candidate],
     sampling: Sampling,
 }
 
-impl Job for Filter<'_> {
-    type Out = usize;
+impl<'a> Job for Filter<'a> {
+    type Out = &'a [Candidate];
 
     #[inline(always)]
-    fn run<L: Lanes>(self, l: L) -> usize {
-        let Self { candidates, sampling } = self;
-        let mut ranked = 0;
-        let mut count = candidates.len();
-        if (1..count).contains(&(sampling.top_k as usize)) {
-            count = sampling.top_k as usize;
-            ranked = rank_first(candidates, count);
+    fn run<L: Lanes>(self, l: L) -> &'a [Candidate] {
+        let Self { mut candidates, sampling } = self;
+        let top_k = sampling.top_k as usize;
+        let ranked = (1..candidates.len()).contains(&top_k);
+        if ranked {
+            Ranking::of(candidates).take(top_k).for_each(drop);
+            candidates = candidates.get_mut(..top_k).unwrap_or_default();
         }
-        let candidates = &mut candidates[..count];
         weigh(l, candidates, sampling.temperature);
         if sampling.top_p == 1.0 && sampling.min_p == 0.0 {
-            return count;
+            return candidates;
         }
         // In rank order after top-k, else in token order: a fixed order either way, so the sum has fixed bits.
         let enough = sampling.top_p * candidates.iter().fold(0.0, |sum, candidate| sum + candidate.logit);
         let mut sum = 0.0;
-        for kept in 0..count {
-            if kept == ranked {
-                // Few candidates are usually enough, so rank ever larger heads of the list instead of all of it.
-                ranked = rank_first(candidates, (4 * ranked).clamp(64, count.max(64)).min(count));
-            }
-            let weight = candidates[kept].logit;
-            if kept > 0 && (weight < sampling.min_p || (sampling.top_p < 1.0 && sum >= enough)) {
-                return kept;
-            }
+        let out = |(kept, Candidate { logit: weight, .. })| {
+            let enough = sampling.top_p < 1.0 && sum >= enough;
             sum += weight;
-        }
-        count
+            kept > 0 && (weight < sampling.min_p || enough)
+        };
+        // Few candidates are usually enough, so no more are ranked than are looked at.
+        let kept = if ranked {
+            candidates.iter().copied().enumerate().position(out)
+        } else {
+            Ranking::of(candidates).enumerate().position(out)
+        };
+        kept.and_then(|kept| candidates.get(..kept)).unwrap_or(candidates)
     }
-}
-
-/// Puts the first `count` candidates by rank in front, in order; gives `count`.
-fn rank_first(candidates: &mut [Candidate], count: usize) -> usize {
-    if count < candidates.len() {
-        candidates.select_nth_unstable_by(count, rank);
-    }
-    candidates[..count].sort_unstable_by(rank);
-    count
 }
 
 /// Replaces logits by `exp((logit − largest) / temperature)`, so the largest weight is 1.

@@ -76,7 +76,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         }
         let have = arena.len() as u64;
         let need = plan.arena_bytes();
-        let arena = arena.get_mut(..need).ok_or(SessionError::ArenaTooSmall { need: need as u64, have })?;
+        let small = SessionError::ArenaTooSmall { need: need as u64, have };
+        let arena = arena.get_mut(..need).ok_or(small)?;
         let planned = plan.limits().workers;
         if workers.count() > planned as usize {
             return Err(SessionError::TooManyWorkers { have: workers.count() as u32, planned });
@@ -88,7 +89,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             Err(_) => None,
         };
         log!(info, "session on {}: context {}, batch {}, {} bytes", K::NAME, limits.context, limits.batch, need);
-        let (persistent, scratch) = arena.split_at_mut(plan.scratch_offset());
+        let (persistent, scratch) = arena.split_at_mut_checked(plan.scratch_offset()).ok_or(small)?;
         let regions = &plan.persistent;
         let mut lender = Lender::new(persistent, 0);
         Ok(Self {
@@ -154,7 +155,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// The tokens that the session holds.
     #[must_use]
     pub fn tokens(&self) -> &[u32] {
-        &self.tokens[..self.position]
+        self.tokens.get(..self.position).unwrap_or_default()
     }
 
     /// Logits of the token that follows, `[vocabulary]`; `None` before the first step and after a rewind or an error.
@@ -228,7 +229,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         specials: Specials<'_>,
     ) -> Result<usize, Error> {
         let symbols = Lender::new(self.scratch, self.plan.scratch_offset()).lend(self.plan.text.symbols);
-        let count = tokenizer.encode(text, specials, symbols, &mut self.tokens[self.position + self.pending..])?;
+        let room = self.tokens.get_mut(self.position + self.pending..).unwrap_or_default();
+        let count = tokenizer.encode(text, specials, symbols, room)?;
         if count > 0 {
             self.check_ids(count).inspect_err(refused)?;
             let left = self.skip_prefix(count);
@@ -254,7 +256,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             return Err(StepError::NoLogits);
         }
         let candidates = Lender::new(self.scratch, self.plan.scratch_offset()).lend(self.plan.head.candidates);
-        let choice = Choice { logits: self.logits, tokens: &self.tokens[..self.position], candidates };
+        let choice =
+            Choice { logits: self.logits, tokens: self.tokens.get(..self.position).unwrap_or_default(), candidates };
         let chosen = sampler.choose(self.machine.kernels, choice);
         chosen.ok_or(StepError::NonFinite { position: self.position as u32 })
     }
@@ -267,7 +270,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
         let have = self.tokens.len() as u32;
         let end = self.position + self.pending;
         let need = u32::try_from(end.saturating_add(ids.len())).unwrap_or(u32::MAX);
-        let room = self.tokens[end..].get_mut(..ids.len()).ok_or(StepError::ContextFull { need, have })?;
+        let room = self.tokens.get_mut(end..).and_then(|room| room.get_mut(..ids.len()));
+        let room = room.ok_or(StepError::ContextFull { need, have })?;
         room.copy_from_slice(ids);
         self.check_ids(ids.len())
     }
@@ -275,7 +279,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
     /// Checks the `count` tokens behind all that there are.
     fn check_ids(&self, count: usize) -> Result<(), StepError> {
         let vocabulary = self.plan.config().vocabulary;
-        match self.tokens[self.position + self.pending..][..count].iter().find(|&&id| id >= vocabulary) {
+        let behind = self.tokens.iter().skip(self.position + self.pending);
+        match behind.take(count).find(|&&id| id >= vocabulary) {
             Some(&id) => Err(StepError::UnknownToken { id, vocabulary }),
             None => Ok(()),
         }
@@ -307,7 +312,7 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             cache: self.cache,
             scratch: self.scratch,
         };
-        let ids = &self.tokens[position..position + tokens];
+        let ids = self.tokens.get(position..position + tokens).ok_or(Stop::NonFinite)?;
         forward(&self.machine, &self.image, &self.plan, ids, &mut batch)?;
         // Without someone to look at them, only the very last token's logits are computed.
         let first = match each {
@@ -315,7 +320,8 @@ impl<'a, K: Kernels, W: Workers + ?Sized> Session<'a, K, W> {
             None if tokens < self.pending => tokens,
             None => tokens - 1,
         };
-        let width = self.plan.config().hidden as usize;
+        // A hidden state has elements; said here, the cut into rows need not check it.
+        let width = (self.plan.config().hidden as usize).max(1);
         for (token, hidden) in self.hidden.chunks_exact(width).enumerate().take(tokens).skip(first) {
             let row = (hidden, &mut *self.logits);
             head(&self.machine, &self.image, &self.plan, row, self.scratch)?;

@@ -97,8 +97,10 @@ fn group<L: Lanes, C: Cached>(
             few @ 1..=3 => few,
             _ => 4,
         };
-        let (now, later) = heads.split_at(count * dim);
-        let Some((out, rest)) = core::mem::take(&mut partials).split_at_mut_checked(count * partial_len(dim)) else {
+        let (Some((now, later)), Some((out, rest))) = (
+            heads.split_at_checked(count * dim),
+            core::mem::take(&mut partials).split_at_mut_checked(count * partial_len(dim)),
+        ) else {
             return false;
         };
         let span = Span { dim, start: chunk * CHUNK, positions: queries.positions };
@@ -145,18 +147,19 @@ fn heads_of_chunk<L: Lanes, C: Cached, const N: usize>(
     }
     let (partials, _) = out.as_chunks_mut::<WIDTH>();
     for (p, partial) in p.iter_mut().zip(partials.chunks_exact_mut(vectors + 1)) {
-        let Some(p) = p.get_mut(..tiles) else { return false };
+        let (Some(p), Some((last, _))) = (p.get_mut(..tiles), partial.split_last_mut()) else { return false };
         let (m, sum, head_finite) = softmax(l, p, count);
         finite &= head_finite;
-        partial[vectors] = [0.0; WIDTH];
-        partial[vectors][0] = m;
-        partial[vectors][1] = sum;
+        *last = [0.0; WIDTH];
+        (last[0], last[1]) = (m, sum);
     }
     cache.scale_weights(span.start, count, &mut p);
     for vector in 0..vectors {
         let sums = cache.weighted_sum::<L, N>(l, &p, (span.start, count), (vector, vectors), (ahead, pace));
         for (partial, sum) in partials.chunks_exact_mut(vectors + 1).zip(sums) {
-            l.store(sum, &mut partial[vector]);
+            if let Some(out) = partial.get_mut(vector) {
+                l.store(sum, out);
+            }
         }
     }
     finite

@@ -45,18 +45,30 @@ pub struct Matmul<'a, 'o> {
     pub out: Panel<'o, f32>,
 }
 
+/// Block `b` of each row.
+#[inline(always)]
+fn blocks<'x, B, const N: usize>(rows: &[&'x [B]; N], b: usize) -> Option<[&'x B; N]> {
+    let mut blocks = [rows.first()?.get(b)?; N];
+    for (block, row) in blocks.iter_mut().zip(rows) {
+        *block = row.get(b)?;
+    }
+    Some(blocks)
+}
+
 /// Products of one row group with `N` tokens from `token` on.
 #[inline(always)]
 fn tiles<L: Lanes, T: Tile, const N: usize>(l: L, tiles: &[T], x: &[T::Block], token: usize) -> [L::F; N] {
     let mut acc = [l.splat(0.0); N];
     let groups = tiles.len();
-    let rows: [&[T::Block]; N] =
-        core::array::from_fn(|n| x.get((token + n) * groups..(token + n + 1) * groups).unwrap_or(&[]));
-    if rows.iter().any(|row| row.len() != groups) {
-        return acc;
+    // Every row has exactly as many blocks as there are tiles, so one check in the loop stands for all of them.
+    let mut left = x.get(token * groups..).unwrap_or(&[]);
+    let mut rows: [&[T::Block]; N] = [&[]; N];
+    for row in &mut rows {
+        let Some((blocks, behind)) = left.split_at_checked(groups) else { return acc };
+        (*row, left) = (blocks, behind);
     }
     for (b, tile) in tiles.iter().enumerate() {
-        let x: [&T::Block; N] = core::array::from_fn(|n| &rows[n][b]);
+        let Some(x) = blocks(&rows, b) else { break };
         let dots = tile.dot(l, &x);
         let d_w = l.load_f16(tile.scales());
         for n in 0..N {
@@ -90,6 +102,14 @@ fn product<L: Lanes, const N: usize>(
         (Format::Q4S32, Activations::G32(x)) => tiles::<L, TileQ4S32, N>(l, w.tiles(row_group), x, t),
         (Format::Q8, Activations::G32(x)) => tiles::<L, TileQ8, N>(l, w.tiles(row_group), x, t),
         _ => [l.splat(0.0); N],
+    }
+}
+
+/// Copies as much as both have. A call, as it is rare and in every product.
+#[inline(never)]
+fn copy(from: &[f32], to: &mut [f32]) {
+    for (x, out) in from.iter().zip(to) {
+        *out = *x;
     }
 }
 
@@ -129,10 +149,10 @@ impl<'a> Matmul<'a, '_> {
             } else {
                 // The last rows of a matrix whose height is no multiple of 16.
                 let mut padded = [0.0; WIDTH];
-                padded[..row.len()].copy_from_slice(row);
+                copy(row, &mut padded);
                 let y = if let Then::Add = self.then { l.add(l.load(&padded), y) } else { y };
                 l.store(y, &mut padded);
-                row.copy_from_slice(&padded[..row.len()]);
+                copy(&padded, row);
             }
         }
     }

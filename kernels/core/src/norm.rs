@@ -66,7 +66,6 @@ impl Job for NormQuantize<'_> {
         let x = self.x.as_chunks::<WIDTH>().0;
         let w = self.norm.weight.as_chunks::<WIDTH>().0;
         let inverse = l.splat(inverse_rms(l, x, self.norm.eps));
-        let vectors = x.len().min(w.len());
-        quantize_into(l, vectors, |i| l.mul(l.mul(l.load(&x[i]), inverse), l.load(&w[i])), self.out)
+        quantize_into(l, x.iter().zip(w).map(|(x, w)| l.mul(l.mul(l.load(x), inverse), l.load(w))), self.out)
     }
 }

@@ -5,6 +5,7 @@
 //! which is why it is in one small file. Which worker gets which panel cannot be seen in the results.
 
 use core::marker::PhantomData;
+use core::num::NonZero;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 /// A rectangle of a row-major matrix, lent exclusively.
@@ -59,6 +60,11 @@ impl<'a, T> Panel<'a, T> {
     }
 }
 
+/// `n`, or 1 for none: what can be divided by.
+fn at_least_one(n: usize) -> NonZero<usize> {
+    NonZero::new(n).unwrap_or(NonZero::<usize>::MIN)
+}
+
 /// Most stretches that a matrix is divided into; more workers than that begin in the same ones.
 const STRETCHES: usize = 8;
 
@@ -71,8 +77,8 @@ pub struct Panels<'a, T> {
     start: *mut T,
     rows: usize,
     stride: usize,
-    chunk: usize,
-    stretches: usize,
+    chunk: NonZero<usize>,
+    stretches: NonZero<usize>,
     /// How many panels of each stretch are taken.
     taken: [AtomicUsize; STRETCHES],
     lent: PhantomData<&'a mut [T]>,
@@ -90,8 +96,8 @@ impl<'a, T> Panels<'a, T> {
             start: data.as_mut_ptr(),
             rows,
             stride,
-            chunk: chunk.max(1),
-            stretches: 1,
+            chunk: at_least_one(chunk),
+            stretches: at_least_one(1),
             taken: [const { AtomicUsize::new(0) }; STRETCHES],
             lent: PhantomData,
         }
@@ -105,7 +111,7 @@ impl<'a, T> Panels<'a, T> {
     /// Gives each of so many workers a stretch of its own to begin with.
     #[must_use]
     pub fn shared_by(self, workers: usize) -> Self {
-        Self { stretches: workers.clamp(1, STRETCHES), ..self }
+        Self { stretches: at_least_one(workers.min(STRETCHES)), ..self }
     }
 
     /// Takes the next panel nobody has: its index and the panel. `None` when all are taken.
@@ -117,10 +123,11 @@ impl<'a, T> Panels<'a, T> {
     /// As [`Self::claim`], for the worker of this number: first from its own stretch.
     #[inline]
     pub fn claim_by(&self, worker: usize) -> Option<(usize, Panel<'a, T>)> {
-        let count = self.stride.div_ceil(self.chunk);
-        let begin = |stretch: usize| count * stretch / self.stretches;
-        let index = (0..self.stretches).find_map(|turn| {
-            let stretch = (worker % self.stretches + turn) % self.stretches;
+        let (chunk, stretches) = (self.chunk.get(), self.stretches);
+        let count = self.stride.div_ceil(chunk);
+        let begin = |stretch: usize| count * stretch / stretches;
+        let index = (0..stretches.get()).find_map(|turn| {
+            let stretch = (worker % stretches + turn) % stretches;
             let (first, panels) = (begin(stretch), begin(stretch + 1) - begin(stretch));
             let taken = &self.taken[stretch % STRETCHES];
             // A load first, so that idle workers asking again and again cannot wrap the counter.
@@ -128,11 +135,11 @@ impl<'a, T> Panels<'a, T> {
             let next = if left { taken.fetch_add(1, Ordering::Relaxed) } else { panels };
             (next < panels).then(|| first + next)
         })?;
-        let column = index * self.chunk;
+        let column = index * chunk;
         // SAFETY: stretches end at `count`, so `index < count`, which gives `column < stride`: the pointer stays inside
         // the matrix.
         let start = unsafe { self.start.add(column) };
-        let width = self.chunk.min(self.stride - column);
+        let width = chunk.min(self.stride - column);
         // Stretches do not overlap, and `fetch_add` returned this place in one to this caller alone, so the panel's
         // columns are lent once.
         Some((index, Panel { start, rows: self.rows, stride: self.stride, width, lent: PhantomData }))

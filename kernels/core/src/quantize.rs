@@ -43,25 +43,19 @@ pub(crate) fn codes<L: Lanes>(l: L, x: L::F, factor: f32) -> L::I {
     l.round_i(l.max(l.min(scaled, l.splat(CODE_MAX)), l.splat(-CODE_MAX)))
 }
 
-/// Quantises the row whose 16-element vector `i` is `vector(i)`, for `i < vectors`; the last group is padded with
-/// zeros. Gives whether every element was finite.
+/// Quantises the row of these 16-element vectors; the last group is padded with zeros. Gives whether every element was
+/// finite.
 #[inline(always)]
-pub(crate) fn quantize<L: Lanes, B: Block>(
-    l: L,
-    vectors: usize,
-    vector: impl Fn(usize) -> L::F,
-    out: &mut [B],
-) -> bool {
+pub(crate) fn quantize<L: Lanes, B: Block>(l: L, mut vectors: impl Iterator<Item = L::F>, out: &mut [B]) -> bool {
     let per_group = B::GROUP / WIDTH;
     let mut finite = true;
-    for (b, block) in out.iter_mut().enumerate() {
+    for block in out {
         // A group has at most four vectors; those beyond `per_group` are never touched.
         let mut x = [l.splat(0.0); 4];
         let mut bits = l.splat_i(0);
-        for (i, x) in x.iter_mut().enumerate().take(per_group) {
-            let index = b * per_group + i;
-            if index < vectors {
-                *x = vector(index);
+        for x in x.iter_mut().take(per_group) {
+            if let Some(vector) = vectors.next() {
+                *x = vector;
             }
             bits = l.max_i(bits, l.abs_bits(*x));
         }
@@ -81,15 +75,10 @@ pub(crate) fn quantize<L: Lanes, B: Block>(
 
 /// Runs [`quantize`] on whichever group size is asked for.
 #[inline(always)]
-pub(crate) fn quantize_into<L: Lanes>(
-    l: L,
-    vectors: usize,
-    vector: impl Fn(usize) -> L::F,
-    out: ActivationsMut<'_>,
-) -> bool {
+pub(crate) fn quantize_into<L: Lanes>(l: L, vectors: impl Iterator<Item = L::F>, out: ActivationsMut<'_>) -> bool {
     match out {
-        ActivationsMut::G32(out) => quantize(l, vectors, vector, out),
-        ActivationsMut::G64(out) => quantize(l, vectors, vector, out),
+        ActivationsMut::G32(out) => quantize(l, vectors, out),
+        ActivationsMut::G64(out) => quantize(l, vectors, out),
     }
 }
 
@@ -110,7 +99,6 @@ impl Job for Quantize<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> bool {
-        let chunks = self.x.as_chunks::<WIDTH>().0;
-        quantize_into(l, chunks.len(), |i| l.load(&chunks[i]), self.out)
+        quantize_into(l, self.x.as_chunks::<WIDTH>().0.iter().map(|x| l.load(x)), self.out)
     }
 }

@@ -23,7 +23,21 @@ pub static CRC_32C: crc::Crc<u32, crc::Table<16>> = crc::Crc::<u32, crc::Table<1
 /// The CRC-32C of data.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u32 {
-    CRC_32C.checksum(bytes)
+    checksum_on(0, bytes)
+}
+
+/// The CRC-32C of data that have this one so far, and then go on with `bytes`. By the tables of [`CRC_32C`], but without a
+/// check of an index: none can be out of bounds.
+pub(crate) fn checksum_on(before: u32, bytes: &[u8]) -> u32 {
+    let tables = CRC_32C.table();
+    let (blocks, rest) = bytes.as_chunks::<16>();
+    let crc = blocks.iter().fold(!before, |crc, block| {
+        let block = u128::from_le_bytes(*block) ^ u128::from(crc);
+        // The first byte has the longest way to go.
+        let terms = block.to_le_bytes().into_iter().zip(tables.iter().rev());
+        terms.fold(0, |crc, (byte, table)| crc ^ table[usize::from(byte)])
+    });
+    !rest.iter().fold(crc, |crc, byte| (crc >> 8) ^ tables[0][usize::from(crc as u8 ^ byte)])
 }
 
 /// The SHA-256 of data.

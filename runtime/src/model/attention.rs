@@ -1,5 +1,6 @@
 //! The attention half of a layer.
 
+use core::num::NonZero;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use pocket_kernels::Kernels;
@@ -30,14 +31,18 @@ pub(super) fn attention<K: Kernels, W: Workers + ?Sized>(
     let regions = &plan.attention;
     let mut lender = Lender::new(batch.scratch, plan.scratch_offset());
     let block_bytes = lender.lend(regions.blocks);
-    let queries = &mut lender.lend(regions.queries)[..tokens * q_dim];
-    let keys = &mut lender.lend(regions.keys)[..tokens * kv_dim];
-    let values = &mut lender.lend(regions.values)[..tokens * kv_dim];
+    let queries = lender.lend(regions.queries).get_mut(..tokens * q_dim);
+    let keys = lender.lend(regions.keys).get_mut(..tokens * kv_dim);
+    let values = lender.lend(regions.values).get_mut(..tokens * kv_dim);
     let partials = lender.lend(regions.partials);
+    let hidden = batch.hidden.get_mut(..tokens * width);
+    let (Some(queries), Some(keys), Some(values), Some(hidden)) = (queries, keys, values, hidden) else {
+        return false;
+    };
 
     let norm = |weight| Norm { weight, eps: config.rms_eps };
     let mut blocks = Blocks::new(block_bytes, config.groups.qkv, tokens, width);
-    let mut finite = machine.quantize(Some(norm(layer.attention_norm)), batch.hidden, width, &mut blocks);
+    let mut finite = machine.quantize(Some(norm(layer.attention_norm)), hidden, width, &mut blocks);
     let store = Then::Store;
     machine.multiply(
         &blocks,
@@ -67,7 +72,6 @@ pub(super) fn attention<K: Kernels, W: Workers + ?Sized>(
 
     let mut blocks = Blocks::new(block_bytes, config.groups.attention_output, tokens, q_dim);
     finite &= machine.quantize(None, queries, q_dim, &mut blocks);
-    let hidden = &mut batch.hidden[..tokens * width];
     machine.multiply(&blocks, tokens, [Product { weights: layer.attention_output, then: Then::Add, out: hidden }]);
     finite
 }
@@ -134,9 +138,9 @@ impl Heads<'_> {
         let head_dim = config.head_dim as usize;
         let group = config.heads_per_kv();
         let seen = self.position + 1;
-        let chunks = chunks(seen);
         let piece = group * partial_len(head_dim);
-        let partials = &mut partials[..config.kv_heads as usize * chunks * piece];
+        let Some(chunks) = NonZero::new(chunks(seen)) else { return false };
+        let Some(partials) = partials.get_mut(..config.kv_heads as usize * chunks.get() * piece) else { return false };
         let finite = AtomicBool::new(true);
         {
             // A worker goes through neighbouring chunks, so what it will read next can be fetched meanwhile.
@@ -150,19 +154,20 @@ impl Heads<'_> {
                         let start = (index + 1) % chunks * CHUNK;
                         Ahead::new(cache.elements(head_dim, start, CHUNK.min(seen - start)))
                     });
-                    let heads = &queries[head * group * head_dim..(head + 1) * group * head_dim];
-                    let queries = Queries { heads, head_dim, positions: seen };
+                    let heads = queries.get(head * group * head_dim..(head + 1) * group * head_dim);
                     let partials = partials.into_row();
-                    let all = self
-                        .cache(cache, head)
-                        .is_some_and(|cache| machine.kernels.enter(Attend { queries, cache, chunk, ahead, partials }));
+                    let all = heads.zip(self.cache(cache, head)).is_some_and(|(heads, cache)| {
+                        let queries = Queries { heads, head_dim, positions: seen };
+                        machine.kernels.enter(Attend { queries, cache, chunk, ahead, partials })
+                    });
                     if !all {
                         finite.store(false, Ordering::Relaxed);
                     }
                 }
             });
         }
-        for (partials, out) in partials.chunks_exact(chunks * piece).zip(queries.chunks_exact_mut(group * head_dim)) {
+        let partials = partials.chunks_exact((chunks.get() * piece).max(1));
+        for (partials, out) in partials.zip(queries.chunks_exact_mut((group * head_dim).max(1))) {
             machine.kernels.enter(Join { partials, head_dim, out });
         }
         finite.into_inner()
@@ -178,9 +183,13 @@ impl Heads<'_> {
     ) -> bool {
         let config = self.plan.config();
         let head_dim = config.head_dim as usize;
-        let (kv_heads, group) = (config.kv_heads as usize, config.heads_per_kv());
-        let piece = group * partial_len(head_dim);
-        let rooms = Panels::pieces(partials, chunks(self.plan.limits().context as usize) * piece);
+        let group = config.heads_per_kv();
+        let (Some(kv_heads), Some(piece)) =
+            (NonZero::new(config.kv_heads as usize), NonZero::new(group * partial_len(head_dim)))
+        else {
+            return false;
+        };
+        let rooms = Panels::pieces(partials, chunks(self.plan.limits().context as usize) * piece.get());
         let groups = Panels::pieces(queries, group * head_dim);
         let finite = AtomicBool::new(true);
         machine.share(true, |_| {
@@ -191,13 +200,14 @@ impl Heads<'_> {
                 let (token, head) = (index / kv_heads, index % kv_heads);
                 let heads = heads.into_row();
                 let seen = self.position + token + 1;
-                let partials = &mut room[..chunks(seen) * piece];
-                let Some(cache) = self.cache(cache, head) else {
+                let (Some(partials), Some(cache)) =
+                    (room.get_mut(..chunks(seen) * piece.get()), self.cache(cache, head))
+                else {
                     finite.store(false, Ordering::Relaxed);
                     continue;
                 };
                 let mut all = true;
-                for (chunk, partials) in partials.chunks_exact_mut(piece).enumerate() {
+                for (chunk, partials) in partials.chunks_exact_mut(piece.get()).enumerate() {
                     let queries = Queries { heads, head_dim, positions: seen };
                     all &= machine.kernels.enter(Attend { queries, cache, chunk, ahead: Ahead::default(), partials });
                 }

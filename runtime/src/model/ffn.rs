@@ -22,17 +22,17 @@ pub(super) fn ffn<K: Kernels, W: Workers + ?Sized>(
     let (width, ffn) = (config.hidden as usize, config.ffn as usize);
     let mut lender = Lender::new(batch.scratch, plan.scratch_offset());
     let block_bytes = lender.lend(plan.ffn.blocks);
-    let gated = &mut lender.lend(plan.ffn.gated)[..tokens * ffn];
+    let gated = lender.lend(plan.ffn.gated).get_mut(..tokens * ffn);
     let gated_bytes = lender.lend(plan.ffn.gated_blocks);
+    let (Some(gated), Some(hidden)) = (gated, batch.hidden.get_mut(..tokens * width)) else { return false };
 
     let norm = Norm { weight: layer.ffn_norm, eps: config.rms_eps };
     let mut blocks = Blocks::new(block_bytes, config.groups.gate_up, tokens, width);
-    let mut finite = machine.quantize(Some(norm), batch.hidden, width, &mut blocks);
+    let mut finite = machine.quantize(Some(norm), hidden, width, &mut blocks);
     machine.multiply(&blocks, tokens, [Product { weights: layer.gate, then: Then::SwiGlu(layer.up), out: gated }]);
 
     let mut blocks = Blocks::new(gated_bytes, config.groups.down, tokens, ffn);
     finite &= machine.quantize(None, gated, ffn, &mut blocks);
-    let hidden = &mut batch.hidden[..tokens * width];
     machine.multiply(&blocks, tokens, [Product { weights: layer.down, then: Then::Add, out: hidden }]);
     finite
 }

@@ -52,10 +52,12 @@ pub(crate) fn forward<K: Kernels, W: Workers + ?Sized>(
 ) -> Result<(), Stop> {
     let config = image.config();
     let embedding = image.weights().embedding;
-    for (&id, out) in ids.iter().zip(batch.hidden.chunks_exact_mut(config.hidden as usize)) {
+    // No dimension of a model is 0; said here, no cut into rows has to check it.
+    let (width, head_dim) = ((config.hidden as usize).max(1), (config.head_dim as usize).max(1));
+    for (&id, out) in ids.iter().zip(batch.hidden.chunks_exact_mut(width)) {
         machine.kernels.enter(EmbedRow { weights: embedding, row: id as usize, out });
     }
-    for (token, out) in batch.rotations.chunks_exact_mut(config.head_dim as usize).enumerate().take(batch.tokens) {
+    for (token, out) in batch.rotations.chunks_exact_mut(head_dim).enumerate().take(batch.tokens) {
         rotation(batch.position + token, image.inverse_frequencies(), out);
     }
     for index in 0..config.layers as usize {

@@ -121,7 +121,8 @@ impl<K: Kernels, W: Workers + ?Sized> Machine<'_, K, W> {
         let workers = self.workers.count().max(1);
         let products = products.map(|Product { weights, then, out }| {
             // Pieces small enough that cores of different speed end at about the same time.
-            let groups = if workers == 1 { weights.row_groups() } else { weights.row_groups().div_ceil(workers * 8) };
+            let groups =
+                if workers == 1 { weights.row_groups() } else { weights.row_groups().div_ceil(workers).div_ceil(8) };
             (weights, then, groups, Panels::columns(out, tokens, groups * WIDTH).shared_by(workers))
         });
         self.share(true, |worker| {

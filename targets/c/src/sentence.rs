@@ -17,11 +17,10 @@ struct Sentence<'a> {
 
 impl Write for Sentence<'_> {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        let end = self.length.saturating_add(piece.len());
-        if let Some(place) = self.room.get_mut(self.length..end) {
+        if let Some(place) = self.room.get_mut(self.length..).and_then(|room| room.get_mut(..piece.len())) {
             place.copy_from_slice(piece.as_bytes());
         }
-        self.length = end;
+        self.length = self.length.saturating_add(piece.len());
         Ok(())
     }
 }

@@ -190,8 +190,9 @@ unsafe fn place(
     machine: &PocketMachine,
     arena: &'static mut [u8],
 ) -> Checked<NonNull<PocketSession>> {
-    let (arena, chat) = arena.split_at_mut(planned.chat_offset);
-    let (head, arena) = arena.split_at_mut(HEAD_BYTES);
+    let small = SessionError::ArenaTooSmall { need: planned.arena_bytes as u64, have: arena.len() as u64 };
+    let (arena, chat) = arena.split_at_mut_checked(planned.chat_offset).ok_or(small)?;
+    let (head, arena) = arena.split_at_mut_checked(HEAD_BYTES).ok_or(small)?;
     let head: *mut PocketSession = head.as_mut_ptr().cast();
     if machine.workers > 1 && machine.run.is_none() {
         return Err(Fault::Here(POCKET_ERROR_NULL));

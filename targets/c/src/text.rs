@@ -85,11 +85,10 @@ pub unsafe extern "C" fn pocket_detokenize(
             }
             // A padded vocabulary has rows that stand for no token and so for no text.
             let token = tokenizer.token_bytes(id).unwrap_or_default();
-            let end = len.saturating_add(token.len());
-            if let Some(place) = bytes.get_mut(len..end) {
+            if let Some(place) = bytes.get_mut(len..).and_then(|room| room.get_mut(..token.len())) {
                 place.copy_from_slice(token);
             }
-            len = end;
+            len = len.saturating_add(token.len());
         }
         out.set(len);
         if len > room { Err(Fault::Here(POCKET_ERROR_BUFFER)) } else { Ok(()) }

@@ -48,7 +48,8 @@ pub(super) trait Cached {
             ahead.fetch(l, pace);
             let left = count - tile * WIDTH;
             for (t, values) in values.chunks_exact(vectors.max(1)).take(left).enumerate() {
-                let value = Self::value(l, &values[vector]);
+                let Some(value) = values.get(vector) else { break };
+                let value = Self::value(l, value);
                 for n in 0..N {
                     acc[n] = l.fma(l.splat(p[n][tile % (CHUNK / WIDTH)][t % WIDTH]), value, acc[n]);
                 }
@@ -65,7 +66,9 @@ impl Cached for CacheF16<'_> {
     fn queries<L: Lanes, const N: usize>(_: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool) {
         let mut queries = [[0.0; HEAD_DIM_MAX]; N];
         for (query, head) in queries.iter_mut().zip(heads.chunks_exact(dim.max(1))) {
-            query[..dim].copy_from_slice(head);
+            for (q, x) in query.iter_mut().zip(head) {
+                *q = *x;
+            }
         }
         (queries, true)
     }
