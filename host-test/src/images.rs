@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
 use pocket_pack::pack::{Options, Quant, Report, pack_file};
+use pocket_runtime::image::{HEADER_BYTES, Header, SectionRecord, checksum};
 
 use crate::models;
 
@@ -47,6 +48,28 @@ impl std::ops::DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
     }
+}
+
+/// Makes all checksums of an image good, those of sections as far as they lie in it: so malice comes past the checks that
+/// are for damage. What is too short for a header stays as it is.
+pub fn seal(image: &mut AlignedBytes) {
+    let Some(header) = image.get(..HEADER_BYTES) else { return };
+    let count = bytemuck::from_bytes::<Header>(header).section_count as usize;
+    let table = HEADER_BYTES..HEADER_BYTES.saturating_add(count.saturating_mul(size_of::<SectionRecord>()));
+    let records = image.get(table.clone()).map(|bytes| bytemuck::cast_slice::<u8, SectionRecord>(bytes).to_vec());
+    let table_crc = records.map(|mut records| {
+        for record in &mut records {
+            let range = usize::try_from(record.offset).unwrap_or(usize::MAX)
+                ..usize::try_from(record.offset.saturating_add(record.len)).unwrap_or(usize::MAX);
+            record.crc = image.get(range).map_or(record.crc, checksum);
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&records);
+        image[table].copy_from_slice(bytes);
+        checksum(bytes)
+    });
+    let header: &mut Header = bytemuck::from_bytes_mut(&mut image[..HEADER_BYTES]);
+    header.table_crc = table_crc.unwrap_or(header.table_crc);
+    header.header_crc = header.checksum();
 }
 
 /// Packs a GGUF file into memory.

@@ -6,9 +6,11 @@
 //! judged. Everything sees the library from here; nothing sees this crate.
 
 pub mod divergence;
+pub mod exercise;
 pub mod exponential;
 pub mod golden;
 pub mod images;
+pub mod model_file;
 pub mod models;
 pub mod npy;
 pub mod reference;

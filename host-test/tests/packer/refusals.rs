@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use pocket_host_test::model_file::{Model, Tensor};
 use pocket_host_test::models::{self, tiny};
 use pocket_pack::gguf::Value;
 use pocket_pack::pack::{Options, Quant, pack_file};
-
-use super::gguf::{Model, Tensor};
 
 const OLD: &[u8] = b"an image that was here before";
 
