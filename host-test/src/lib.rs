@@ -15,6 +15,8 @@ pub mod models;
 pub mod npy;
 pub mod reference;
 pub mod session;
+pub mod soak;
+pub mod trap;
 
 /// Whether the processor is emulated, as in `ci/cross`, and some 50 times slower: then long tests take fewer cases of
 /// every kind.
