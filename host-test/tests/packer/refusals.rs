@@ -102,6 +102,7 @@ fn tensors_missing_unknown_or_misshapen() {
         let words = format!("the tensor {name} has no place in a qwen3 model");
         refuses(&words, |m| m.tensors.push(Tensor::f32(name, &[32], &[0.0; 32])));
     }
+    refuses("the tensor \\u{1b}[2J has no place", |m| m.tensors.push(Tensor::f32("\u{1b}[2J", &[32], &[0.0; 32])));
     // One row less, transposed, a norm of another length.
     refuses("the tensor blk.0.attn_k.weight is [31, 96], the metadata ask for [32, 96]", |m| {
         let tensor = m.tensor("blk.0.attn_k.weight");
