@@ -50,7 +50,7 @@ pub fn first_hash(model: &str, cache: CacheType) -> String {
     find(&first_key(model, cache))
 }
 
-/// The name in the fixture of [`soak::run`](crate::soak::run) with all its conversations.
+/// The name in the fixture of [`soak::run`] with all its conversations.
 pub const SOAK_KEY: &str = "soak";
 
 /// The pinned hash of all conversations.
