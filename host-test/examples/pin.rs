@@ -1,4 +1,4 @@
-//! Prints `fixtures/golden.json`: the hash of every test model's logits, for each type of cache.
+//! Prints `fixtures/golden.json`: the hash of every test model's logits, for each type of cache, and that of a soak.
 //!
 //! Run it when a model is added, or when the arithmetic contract is changed on purpose:
 //! `cargo run --release -p pocket-host-test --example pin > host-test/fixtures/golden.json`.
@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use pocket_host_test::models::{SMOLLM2, TINY};
 use pocket_host_test::session::{Way, hash, logits};
-use pocket_host_test::{golden, images};
+use pocket_host_test::{golden, images, soak};
+use pocket_pack::isa::Isa;
+use pocket_pack::pool::Pool;
 use pocket_runtime::{CacheType, Image};
 
 fn main() {
@@ -23,6 +25,12 @@ fn main() {
                 pinned.insert(golden::first_key(name, cache), hash(first.map(Vec::as_slice)));
             }
         }
+    }
+    for (key, conversations) in
+        [(golden::SOAK_KEY.to_owned(), soak::CONVERSATIONS), (golden::first_soak_key(), soak::FIRST)]
+    {
+        let pool = |count| Pool::new(count).expect("threads");
+        pinned.insert(key, soak::run(Isa::best(), pool, conversations, &mut |_| ()).hash);
     }
     println!("{}", serde_json::to_string_pretty(&pinned).expect("strings"));
 }

@@ -1,12 +1,13 @@
-//! The pinned bits of the test models.
+//! The pinned bits of the test models, and of what they say in a soak.
 
 use std::collections::BTreeMap;
 
 use pocket_runtime::CacheType;
 
 use crate::models::{self, SMOLLM2, fixture};
+use crate::soak;
 
-/// Pinned hashes over the logits of every position, by [`key`].
+/// Pinned hashes, by [`key`] and the like.
 ///
 /// # Panics
 /// If the fixture is broken.
@@ -47,6 +48,30 @@ pub fn first_key(model: &str, cache: CacheType) -> String {
 /// If there is none; the message says how to pin one.
 pub fn first_hash(model: &str, cache: CacheType) -> String {
     find(&first_key(model, cache))
+}
+
+/// The name in the fixture of [`soak::run`] with all its conversations.
+pub const SOAK_KEY: &str = "soak";
+
+/// The pinned hash of all conversations.
+///
+/// # Panics
+/// If there is none; the message says how to pin one.
+pub fn soak_hash() -> String {
+    find(SOAK_KEY)
+}
+
+/// The name in the fixture of the first conversations only.
+pub fn first_soak_key() -> String {
+    format!("{SOAK_KEY}, first {}", soak::FIRST)
+}
+
+/// The pinned hash of the first conversations.
+///
+/// # Panics
+/// If there is none; the message says how to pin one.
+pub fn first_soak_hash() -> String {
+    find(&first_soak_key())
 }
 
 /// The tokens whose logits are pinned: the oracle's, and for tiny models repeated to 300, so that attention has more

@@ -6,6 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use bytemuck::{Pod, Zeroable};
 use pocket_pack::pack::{Options, Quant, Report, pack_file};
+use pocket_runtime::image::{HEADER_BYTES, Header, SectionRecord, SignatureRecord, TABLE_OFFSET, checksum, sha256};
 
 use crate::models;
 
@@ -46,6 +47,44 @@ impl std::ops::Deref for AlignedBytes {
 impl std::ops::DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+}
+
+/// Makes all checksums of an image good, those of sections as far as they lie in it: so malice comes past the checks that
+/// are for damage. What is too short for a table stays as it is.
+pub fn seal(image: &mut AlignedBytes) {
+    if image.len() < TABLE_OFFSET {
+        return;
+    }
+    let signature: &mut SignatureRecord = bytemuck::from_bytes_mut(&mut image[HEADER_BYTES..TABLE_OFFSET]);
+    signature.crc = signature.checksum();
+    let count = bytemuck::from_bytes::<Header>(&image[..HEADER_BYTES]).section_count as usize;
+    let table = TABLE_OFFSET..TABLE_OFFSET.saturating_add(count.saturating_mul(size_of::<SectionRecord>()));
+    let records = image.get(table.clone()).map(|bytes| bytemuck::cast_slice::<u8, SectionRecord>(bytes).to_vec());
+    let table_sha256 = records.map(|mut records| {
+        for record in &mut records {
+            let range = usize::try_from(record.offset).unwrap_or(usize::MAX)
+                ..usize::try_from(record.offset.saturating_add(record.len)).unwrap_or(usize::MAX);
+            if let Some(body) = image.get(range) {
+                (record.crc, record.sha256) = (checksum(body), sha256(body));
+            }
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&records);
+        image[table].copy_from_slice(bytes);
+        sha256(bytes)
+    });
+    let header: &mut Header = bytemuck::from_bytes_mut(&mut image[..HEADER_BYTES]);
+    header.table_sha256 = table_sha256.unwrap_or(header.table_sha256);
+    header.header_crc = header.checksum();
+}
+
+/// Makes the checksum of a saved state good, as far as there is one.
+pub fn seal_state(state: &mut [u8]) {
+    let len = state.get(24..32).map_or(0, |len| u64::from_le_bytes(len.try_into().expect("eight bytes")));
+    let whole = usize::try_from(len).ok().and_then(|len| state.get_mut(..len)).filter(|whole| whole.len() >= 128);
+    if let Some(whole) = whole {
+        let crc = checksum(&[&whole[..124], &whole[128..]].concat());
+        whole[124..128].copy_from_slice(&crc.to_le_bytes());
     }
 }
 

@@ -6,13 +6,17 @@
 //! judged. Everything sees the library from here; nothing sees this crate.
 
 pub mod divergence;
+pub mod exercise;
 pub mod exponential;
 pub mod golden;
 pub mod images;
+pub mod model_file;
 pub mod models;
 pub mod npy;
 pub mod reference;
 pub mod session;
+pub mod soak;
+pub mod trap;
 
 /// Whether the processor is emulated, as in `ci/cross`, and some 50 times slower: then long tests take fewer cases of
 /// every kind.

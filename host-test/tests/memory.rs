@@ -1,12 +1,6 @@
 //! Memory is counted, not guessed: nothing is allocated once a session exists, and an arena is used to its last byte
 //! and no further.
-//!
-//! The allocator of this test program counts what is allocated while it is armed, by the threads that take part in the
-//! test: the test harness allocates on its own thread whenever it likes.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pocket_host_test::EMULATED;
@@ -14,76 +8,20 @@ use pocket_host_test::golden::tokens;
 use pocket_host_test::images::{self, AlignedBytes};
 use pocket_host_test::models::{SMOLLM2, TINY};
 use pocket_host_test::session::{Steps, Way, open};
+use pocket_host_test::trap::{self, allocations, watched};
 use pocket_pack::isa::Isa;
 use pocket_pack::pool::Pool;
 use pocket_runtime::plan::Phase;
 use pocket_runtime::text::Specials;
 use pocket_runtime::{CacheType, Image, Limits, Plan, Sampler, Sampling, SessionError, Workers};
 
-struct Counting;
-
-thread_local! {
-    /// Whether this thread's allocations count.
-    static WATCHED: Cell<bool> = const { Cell::new(false) };
-}
-static ARMED: AtomicBool = AtomicBool::new(false);
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-impl Counting {
-    fn count() {
-        if ARMED.load(Ordering::SeqCst) && WATCHED.try_with(Cell::get).unwrap_or(false) {
-            ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
-        }
-    }
-}
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: passed on to the caller.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Self::count();
-        // SAFETY: passed on to the caller.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        Self::count();
-        // SAFETY: passed on to the caller.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: passed on to the caller.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: trap::Counting = trap::Counting;
 
 /// One test at a time: the counter is everybody's.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Workers whose allocations count.
-fn watched(count: usize) -> Pool {
-    let workers = Pool::new(count).unwrap();
-    workers.run(&|_| WATCHED.set(true));
-    workers
-}
-
-/// Allocations while `work` runs.
-fn allocations(work: impl FnOnce()) -> usize {
-    WATCHED.set(true);
-    ALLOCATIONS.store(0, Ordering::SeqCst);
-    ARMED.store(true, Ordering::SeqCst);
-    work();
-    ARMED.store(false, Ordering::SeqCst);
-    ALLOCATIONS.load(Ordering::SeqCst)
 }
 
 #[test]

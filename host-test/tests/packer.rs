@@ -5,8 +5,6 @@
 
 #[path = "packer/floats.rs"]
 mod floats;
-#[path = "packer/gguf.rs"]
-mod gguf;
 #[path = "packer/lossless.rs"]
 mod lossless;
 #[path = "packer/metadata.rs"]

@@ -1,12 +1,11 @@
-//! The memory plan: sound for every configuration and limit, and equal to what one computes by hand.
+//! The memory plan: equal to what one computes by hand, and an error with a name where there is none.
 
 use pocket_host_test::images;
 use pocket_kernels::Scalar;
-use pocket_runtime::plan::{ALIGN, NamedRegion, Phase};
+use pocket_runtime::plan::{NamedRegion, Phase};
 use pocket_runtime::{
     Arena, CacheType, Config, ConfigError, Group, Groups, Image, Limits, Plan, PlanError, Session, SessionError, Single,
 };
-use proptest::prelude::*;
 
 const G32: Groups = groups(Group::G32);
 const G64: Groups = groups(Group::G64);
@@ -76,179 +75,6 @@ fn bytes(plan: &Plan, phase: Phase, name: &str) -> usize {
     plan.regions().iter().find(of).unwrap_or_else(|| panic!("no region {name}")).bytes
 }
 
-/// What a plan promises: aligned regions inside the arena, apart unless their phases take turns, and no byte more than
-/// what persists and the largest phase need.
-fn check(plan: &Plan) {
-    let regions = plan.regions();
-    let end = |region: &NamedRegion| region.offset.checked_add(region.bytes).expect("no region wraps around");
-    for (i, region) in regions.iter().enumerate() {
-        assert!(region.offset.is_multiple_of(ALIGN), "{region:?}");
-        assert!(end(region) <= plan.arena_bytes(), "{region:?}");
-        match region.phase {
-            Phase::Always => assert!(end(region) <= plan.scratch_offset(), "{region:?}"),
-            _ => assert!(region.offset >= plan.scratch_offset(), "{region:?}"),
-        }
-        for other in &regions[..i] {
-            let together = region.phase == other.phase || [region.phase, other.phase].contains(&Phase::Always);
-            let apart = end(region) <= other.offset || end(other) <= region.offset;
-            assert!(!together || apart || region.bytes == 0 || other.bytes == 0, "{region:?} and {other:?} overlap");
-        }
-    }
-    let padded = |phase| -> usize {
-        regions.iter().filter(|region| region.phase == phase).map(|region| region.bytes.next_multiple_of(ALIGN)).sum()
-    };
-    let largest = Phase::OVERLAPPING.into_iter().map(padded).max().expect("four phases");
-    assert_eq!(plan.scratch_offset(), padded(Phase::Always));
-    assert_eq!(plan.arena_bytes(), padded(Phase::Always) + largest);
-    assert_eq!(plan.peak_bytes(1000), plan.arena_bytes() + 1000);
-    for phase in Phase::OVERLAPPING {
-        assert!(plan.phase_bytes(phase) <= plan.arena_bytes() - plan.scratch_offset());
-    }
-}
-
-fn group() -> impl Strategy<Value = Group> {
-    prop_oneof![Just(Group::G32), Just(Group::G64)]
-}
-
-/// Numbers at and around every bound, and any.
-fn number() -> impl Strategy<Value = u32> {
-    prop_oneof![
-        0..=40u32,
-        (0..=32u32).prop_map(|n| n * 32),
-        (0..=31u32, -1..=1i32).prop_map(|(n, d)| (1u32 << n).wrapping_add_signed(d)),
-        Just(u32::MAX),
-        any::<u32>(),
-    ]
-}
-
-fn any_config() -> impl Strategy<Value = Config> {
-    let numbers = proptest::array::uniform8(number());
-    (numbers, any::<f32>(), any::<[bool; 2]>(), proptest::array::uniform5(group())).prop_map(|(n, eps, flags, g)| {
-        let [layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context] = n;
-        let [qkv, attention_output, gate_up, down, head] = g;
-        let groups = Groups { qkv, attention_output, gate_up, down, head };
-        let [qk_norm, tied] = flags;
-        let rms_eps = eps;
-        Config { layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary, context, rms_eps, qk_norm, tied, groups }
-    })
-}
-
-/// Shapes that the kernels can run, up to the largest.
-fn good_config() -> impl Strategy<Value = Config> {
-    let wide = || prop_oneof![1..=64u32, (1..=15u32).prop_map(|n| 1 << n), Just(1 << 15)].prop_map(|n| n * 32);
-    let heads = (1..=32u32, 1..=32u32, 1..=8u32);
-    let large = || prop_oneof![1..=5000u32, Just(1 << 24), 1..=1u32 << 24];
-    let groups = proptest::array::uniform5(group());
-    (1..=1024u32, [wide(), wide()], heads, [large(), large()], groups, any::<[bool; 2]>()).prop_map(
-        |(layers, [hidden, ffn], (kv_heads, per_kv, head), [vocabulary, context], g, [qk_norm, tied])| {
-            let [qkv, attention_output, gate_up, down, head_group] = g;
-            Config {
-                layers,
-                hidden,
-                heads: kv_heads * per_kv,
-                kv_heads,
-                head_dim: head * 32,
-                ffn,
-                vocabulary,
-                context,
-                rms_eps: 1e-6,
-                qk_norm,
-                tied,
-                groups: Groups { qkv, attention_output, gate_up, down, head: head_group },
-            }
-        },
-    )
-}
-
-fn cache() -> impl Strategy<Value = CacheType> {
-    prop_oneof![Just(CacheType::F16), Just(CacheType::I8)]
-}
-
-fn any_limits() -> impl Strategy<Value = Limits> {
-    (proptest::array::uniform4(number()), cache()).prop_map(|([context, batch, workers, word_bytes], cache)| Limits {
-        context,
-        batch,
-        workers,
-        cache,
-        word_bytes,
-    })
-}
-
-/// A shape and limits that fit it: context and batch as shares of what is possible.
-fn fitting() -> impl Strategy<Value = (Config, Limits)> {
-    let share = || prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0];
-    (good_config(), [share(), share()], 1..=256u32, cache(), number()).prop_map(
-        |(config, [context, batch], workers, cache, word_bytes)| {
-            let part = |most: u32, share: f64| 1 + ((most - 1) as f64 * share) as u32;
-            let context = part(config.context, context);
-            (config, Limits { context, batch: part(context, batch), workers, cache, word_bytes })
-        },
-    )
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
-
-    #[test]
-    fn no_numbers_make_a_plan_panic(config in any_config(), limits in any_limits()) {
-        if let Ok(plan) = Plan::try_new(&config, &limits) {
-            check(&plan);
-        }
-    }
-
-    #[test]
-    fn no_limits_make_a_plan_of_a_good_model_panic(config in good_config(), limits in any_limits()) {
-        match Plan::try_new(&config, &limits) {
-            Ok(plan) => check(&plan),
-            Err(PlanError::Config { reason }) => panic!("the model is good, yet: {reason}"),
-            Err(_) => {}
-        }
-    }
-
-    #[test]
-    fn limits_that_fit_give_a_sound_plan((config, limits) in fitting()) {
-        match Plan::try_new(&config, &limits) {
-            Ok(plan) => {
-                check(&plan);
-                prop_assert_eq!(plan.config(), &config);
-                prop_assert_eq!(plan.limits(), &limits);
-            }
-            // The largest caches of the largest models have more bytes than there are addresses.
-            Err(error) => prop_assert_eq!(error, PlanError::TooLarge),
-        }
-    }
-
-    #[test]
-    fn more_of_anything_never_takes_less((config, limits) in fitting()) {
-        let arena = |limits: &Limits| Plan::try_new(&config, limits).map(|plan| plan.arena_bytes());
-        let Ok(bytes) = arena(&limits) else { return Ok(()) };
-        let more = [
-            Limits { context: limits.context + 1, ..limits },
-            Limits { context: limits.context.saturating_mul(2).min(config.context), ..limits },
-            Limits { batch: limits.batch + 1, ..limits },
-            Limits { batch: limits.context, ..limits },
-            Limits { workers: limits.workers + 1, ..limits },
-            Limits { workers: 256, ..limits },
-            Limits { word_bytes: limits.word_bytes.saturating_add(1000), ..limits },
-        ];
-        for more in more {
-            match arena(&more) {
-                Ok(larger) => prop_assert!(larger >= bytes, "{:?}: {} < {}", more, larger, bytes),
-                Err(PlanError::TooLarge) => {}
-                Err(PlanError::Context { .. }) => prop_assert!(more.context > config.context),
-                Err(PlanError::Batch { .. }) => prop_assert!(more.batch > more.context),
-                Err(error) => prop_assert_eq!(error, PlanError::Workers { workers: 257 }),
-            }
-        }
-        // int8 caches are smaller: head_dim + 4 bytes instead of 2 · head_dim.
-        let cache = |cache| Plan::try_new(&config, &Limits { cache, ..limits }).map(|p| bytes_of_cache(&p));
-        if let (Ok(f16), Ok(i8)) = (cache(CacheType::F16), cache(CacheType::I8)) {
-            let d = config.head_dim as usize;
-            prop_assert_eq!(f16 / (2 * d), i8 / (d + 4));
-        }
-    }
-}
-
 fn bytes_of_cache(plan: &Plan) -> usize {
     bytes(plan, Phase::Always, "attention cache")
 }
@@ -271,23 +97,6 @@ fn errors_name_the_limit() {
     assert!(plan(limits(1, 1, 1, CacheType::I8)).is_ok());
     let sentence = PlanError::Context { context: 41000, most: 40960 }.to_string();
     assert_eq!(sentence, "a context of 41000 positions was asked for; the model can have 1 to 40960");
-    // 2²⁴ tokens at once through 2²⁰ feed-forward elements, and a word of 4 GiB, still have addresses; the cache of
-    // 1024 layers of 1024 heads of 256 · 2 · 2 bytes and 2²⁴ positions has 2⁵⁴ bytes, and that is no overflow either.
-    let widest = Config {
-        layers: 1024,
-        hidden: 1 << 20,
-        heads: 1024,
-        kv_heads: 1024,
-        head_dim: 256,
-        ffn: 1 << 20,
-        vocabulary: 1 << 24,
-        context: 1 << 24,
-        ..POCKET
-    };
-    let most = Limits { context: 1 << 24, batch: 1 << 24, workers: 256, cache: CacheType::F16, word_bytes: u32::MAX };
-    let plan = Plan::try_new(&widest, &most).unwrap();
-    check(&plan);
-    assert_eq!(bytes_of_cache(&plan), 1 << 54);
 }
 
 #[test]
@@ -419,7 +228,6 @@ fn text_takes_scratch_only_if_there_is_text() {
     assert_eq!(bytes(&plan(0), Phase::Text, "tokenizer"), 0);
     let (short, long) = (bytes(&plan(64), Phase::Text, "tokenizer"), bytes(&plan(6400), Phase::Text, "tokenizer"));
     assert!(short >= 64 && long == 100 * short, "{short}, {long}");
-    check(&plan(0));
 }
 
 #[test]

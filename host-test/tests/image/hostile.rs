@@ -343,6 +343,18 @@ fn generation_defaults_are_in_range() {
 }
 
 #[test]
+fn a_tokenizer_has_no_more_tokens_than_the_model() {
+    let mut draft = Draft::of(MODEL);
+    draft.header().vocabulary -= 16;
+    let embedding = index_of(&mut draft, Role::Embedding);
+    draft.tensors()[embedding].rows -= 16;
+    let bytes = draft.seal();
+    let error = Image::open(&bytes).unwrap().tokenizer().err();
+    assert_eq!(error, Some(ImageError::Field { part: Part::Tokenizer }));
+    assert!(exercise(&bytes).iter().all(Result::is_ok), "the model itself is whole");
+}
+
+#[test]
 fn rotary_frequencies_are_numbers() {
     let rope = |x: f64| {
         let mut draft = Draft::of(MODEL);

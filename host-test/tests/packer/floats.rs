@@ -1,10 +1,10 @@
 //! What cannot be kept is quantised anew: how far that is from the file, and that the report says so.
 
+use pocket_host_test::model_file::{Model, Tensor, kind, normal};
 use pocket_host_test::models;
 use pocket_pack::pack::{PackError, Quant};
 use pocket_runtime::Image;
 
-use super::gguf::{Model, Tensor, kind, normal};
 use super::tiles::{Tiles, matrices};
 
 /// The smallest relative step of binary16: a scale or minimum is that far from what was computed, at most.

@@ -1,13 +1,13 @@
 //! Codes, scales and minima that tiles know are kept to the bit.
 
 use pocket_host_test::divergence::compare;
+use pocket_host_test::model_file::{Model, kind};
 use pocket_host_test::reference::Reference;
 use pocket_host_test::session::{Way, logits};
 use pocket_pack::gguf::Value;
 use pocket_runtime::image::Role;
 use pocket_runtime::{Group, Image};
 
-use super::gguf::{Model, kind};
 use super::tiles::{Element, Tiles, matrices};
 
 /// The row of a llama file that becomes row `row`: such files have the two halves of a head interleaved.

@@ -2,13 +2,12 @@
 //! function of the file.
 
 use pocket_host_test::images::AlignedBytes;
+use pocket_host_test::model_file::{Model, Tensor, pack_bytes};
 use pocket_host_test::session::{Way, logits};
 use pocket_pack::gguf::Value;
 use pocket_pack::pack::{Options, Progress, Quant, pack_file};
 use pocket_runtime::image::SectionKind;
 use pocket_runtime::{Image, ImageError, Part, Sampling};
-
-use super::gguf::{Model, Tensor, pack_bytes};
 
 const MODEL: &str = "tiny-qwen3-q4_1-ffn160";
 

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use pocket_host_test::model_file::{Model, Tensor};
 use pocket_host_test::models::{self, tiny};
 use pocket_pack::gguf::Value;
 use pocket_pack::pack::{Options, Quant, pack_file};
-
-use super::gguf::{Model, Tensor};
 
 const OLD: &[u8] = b"an image that was here before";
 
@@ -104,6 +103,7 @@ fn tensors_missing_unknown_or_misshapen() {
         let words = format!("the tensor {name} has no place in a qwen3 model");
         refuses(&words, |m| m.tensors.push(Tensor::f32(name, &[32], &[0.0; 32])));
     }
+    refuses("the tensor \\u{1b}[2J has no place", |m| m.tensors.push(Tensor::f32("\u{1b}[2J", &[32], &[0.0; 32])));
     // One row less, transposed, a norm of another length.
     refuses("the tensor blk.0.attn_k.weight is [31, 96], the metadata ask for [32, 96]", |m| {
         let tensor = m.tensor("blk.0.attn_k.weight");

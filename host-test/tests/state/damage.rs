@@ -1,9 +1,9 @@
 //! States that are damaged, of something else, or made up: typed errors, and a session that stays as it was.
 
 use pocket_host_test::golden::tokens;
+use pocket_host_test::images::seal_state;
 use pocket_host_test::models::TINY;
 use pocket_host_test::session::{Way, saved, with};
-use pocket_runtime::image::checksum;
 use pocket_runtime::{CacheType, State, StateError, StepError};
 
 use super::{CACHES, image, state_of};
@@ -14,7 +14,6 @@ const CACHE: usize = 12;
 const POSITIONS: usize = 16;
 const TOTAL_LEN: usize = 24;
 const RESERVED: usize = 64;
-const CRC: usize = 124;
 const TOKENS: usize = 128;
 
 fn error(bytes: &[u8]) -> Option<StateError> {
@@ -23,12 +22,6 @@ fn error(bytes: &[u8]) -> Option<StateError> {
 
 fn put(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-/// Makes the checksum good again.
-fn seal(bytes: &mut [u8]) {
-    let crc = checksum(&[&bytes[..CRC], &bytes[TOKENS..]].concat());
-    put(bytes, CRC, crc);
 }
 
 #[test]
@@ -72,7 +65,7 @@ fn numbers_that_cannot_be_are_refused() {
         let mut refuse = |what: &str, change: &dyn Fn(&mut Vec<u8>)| {
             let mut changed = bytes.clone();
             change(&mut changed);
-            seal(&mut changed);
+            seal_state(&mut changed);
             let found = State::open(&changed).and_then(|state| session.restore(&state));
             assert_eq!(found, Err(StateError::Field), "{what}");
             assert_eq!(session.tokens(), held);
@@ -144,7 +137,7 @@ fn caches_that_are_no_numbers_are_an_error_of_the_step() {
         let mut bytes = state_of(&image, &ids[..17], way);
         // All ones: NaN in binary16 and as a scale.
         bytes[TOKENS + 128..].fill(0xff);
-        seal(&mut bytes);
+        seal_state(&mut bytes);
         with(&image, way, |session| {
             session.restore(&State::open(&bytes).unwrap()).unwrap();
             assert_eq!(session.decode(1), Err(StepError::NonFinite { position: 17 }), "{cache:?}");

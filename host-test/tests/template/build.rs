@@ -41,6 +41,23 @@ fn a_template_that_never_ends_is_stopped() {
 }
 
 #[test]
+fn a_template_that_takes_or_writes_too_much_is_refused() {
+    // It ends for each chat, but there are thousands of them.
+    let slow = "{% for a in range(9000) %}{% set x = a %}{% endfor %}";
+    refused(&[slow, CHATML].concat(), &["too many steps"]);
+    refused(&["{{ 'x' * 2000000 }}", CHATML].concat(), &["more than 1048576 bytes"]);
+    let endless = "{% for a in range(9000) %}{{ 'x' * 1000000 }}{% endfor %}";
+    refused(&[endless, CHATML].concat(), &["more than 1048576 bytes"]);
+}
+
+#[test]
+fn a_templates_own_words_are_made_fit_to_print() {
+    let sentence = refusal("{{ raise_exception('\u{1b}[2J\n' ~ 'x' * 5000) }}");
+    assert!(sentence.contains("\\u{1b}[2J\\nxxx") && sentence.ends_with('…'), "{sentence}");
+    assert!(!sentence.contains('\u{1b}') && sentence.len() < 400, "{sentence}");
+}
+
+#[test]
 fn the_date_of_today_is_not_to_be_had() {
     refused("{{ strftime_now('%d') }}{{ messages[0].content }}", &["refuses [user", "strftime_now"]);
 }

@@ -1,33 +1,14 @@
 //! Damaged template sections: an error or a template, never a panic.
 
+use pocket_host_test::exercise;
 use pocket_pack::text::AlignedBytes;
-use pocket_runtime::text::{ChatTemplate, RenderOptions, TextError};
+use pocket_runtime::text::{ChatTemplate, TextError};
 
 use crate::support::*;
 
 /// Opens a section and, if it opens, renders.
 fn try_out(section: &[u8]) -> Result<(), TextError> {
-    let template = ChatTemplate::open(section)?;
-    let turns = [system(" s "), user("\nü\n"), assistant("a"), user("b")];
-    let (mut out, mut ranges) = ([0; 1024], [0..0, 0..0, 0..0, 0..0]);
-    for thinking in [None, Some(true), Some(false)] {
-        for generation_prompt in [false, true] {
-            let options = RenderOptions { generation_prompt, thinking };
-            for len in 1..=turns.len() {
-                for turns in [&turns[..len], &turns[turns.len() - len..]] {
-                    if let Ok(rendered) = template.render(turns, options, &mut out, &mut ranges) {
-                        assert_eq!(rendered.protected.len(), turns.len());
-                        for (range, turn) in rendered.protected.iter().zip(turns) {
-                            assert!(turn.content.contains(&rendered.text[range.clone()]));
-                        }
-                    }
-                    let _ = template.render_following(turns, options, &mut out, &mut ranges);
-                }
-            }
-        }
-        let _ = template.appends(thinking);
-    }
-    Ok(())
+    ChatTemplate::open(section).map(|template| exercise::template(&template, "\nü\n"))
 }
 
 #[test]

@@ -192,11 +192,18 @@ fn a_tokenizer_json_with_other_parts_is_refused() {
         ("/added_tokens/0/id", json!(5), "the id 3 has no token"),
         ("/model/vocab/a", json!(1), "the id 1 for two tokens"),
         ("/model/vocab", json!([]), "no tokenizer.json"),
+        // Nothing and a token would merge into that token, for ever.
+        ("/model/merges", json!([["", "a"]]), "needs the token \"\""),
+        ("/model/merges", json!([["a", "a"]]), "needs the token \"aa\""),
+        ("/added_tokens/0/content", json!(""), "the token 3 is empty"),
+        ("/added_tokens/0/id", json!(u64::MAX), "the id 3 has no token"),
     ];
     for (place, value, sentence) in cases {
         let mut file = hugging_face();
         *file.pointer_mut(place).expect("the place is there") = value;
-        let error = TokenizerSource::from_hugging_face(file.to_string().as_bytes()).expect_err(place).to_string();
+        let packed =
+            TokenizerSource::from_hugging_face(file.to_string().as_bytes()).and_then(|source| build_tokenizer(&source));
+        let error = packed.expect_err(place).to_string();
         assert!(error.contains(sentence), "{place}: {error:?} does not say {sentence:?}");
     }
     for flag in ["byte_fallback", "ignore_merges"] {

@@ -3,40 +3,17 @@
 //! What opens although it is damaged must still keep the promise of every tokenizer: the bytes of a text's tokens are
 //! the text, less the bytes that have no token.
 
+use pocket_host_test::exercise;
 use pocket_pack::text::{AlignedBytes, Token, TokenKind, TokenizerSource};
 use pocket_runtime::text::layout::{Merge, NONE, TOKENIZER_VERSION, TokenizerHeader};
 use pocket_runtime::text::{Specials, TextError, TextPart, Tokenizer, merge_slot};
 use proptest::prelude::*;
 
-use crate::support::{Packed, bytes, encode, mini, mini_source};
-
-/// A text that goes through all tables: merges, special tokens, white space, digits, other planes.
-const TEXT: &str = "lol abab  ab\n<|end|>!12 's é漢😀\u{E000}<think>   ";
+use crate::support::{Packed, encode, mini, mini_source};
 
 /// Opens a section and, if it opens, encodes.
 fn try_out(section: &[u8]) -> Result<(), TextError> {
-    let tokenizer = Tokenizer::open(section)?;
-    for specials in [Specials::Recognise, Specials::AsText] {
-        let ids = encode(&tokenizer, TEXT, specials);
-        // Left out is what has no token; what is kept is in order.
-        let kept = bytes(&tokenizer, &ids);
-        let mut left = kept.iter().peekable();
-        for byte in TEXT.bytes() {
-            if left.peek() == Some(&&byte) {
-                left.next();
-            }
-        }
-        assert!(left.next().is_none(), "{kept:?} is not the text with bytes left out");
-        for &id in &ids {
-            assert!(id < tokenizer.vocabulary());
-            let _ = (tokenizer.is_special(id), tokenizer.is_control(id));
-        }
-    }
-    for id in [0, tokenizer.vocabulary().wrapping_sub(1), tokenizer.vocabulary(), u32::MAX] {
-        let _ = (tokenizer.token_bytes(id), tokenizer.is_special(id));
-    }
-    let _ = (tokenizer.id_of(b"<|end|>"), tokenizer.bos(), tokenizer.eos());
-    Ok(())
+    Tokenizer::open(section).map(|tokenizer| exercise::tokenizer(&tokenizer, exercise::TEXT))
 }
 
 /// The words of a section, to be damaged.

@@ -53,7 +53,7 @@ pub enum GoldenError {
     #[error("the golden file has a format that this release does not read; record it again")]
     Format,
     /// It is about another model.
-    #[error("the golden file was recorded for another model ({model}); record one for this image")]
+    #[error("the golden file was recorded for another model ({}); record one for this image", .model.escape_debug())]
     OtherModel {
         /// The name of that model.
         model: String,

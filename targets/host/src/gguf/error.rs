@@ -160,7 +160,7 @@ pub enum GgufError {
 }
 
 /// Makes a name from a file fit to print: escaped, and cut at 64 characters.
-pub(super) fn printable(name: &str) -> String {
+pub(crate) fn printable(name: &str) -> String {
     let mut shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
     if name.chars().nth(64).is_some() {
         shown.push('…');

@@ -60,7 +60,7 @@ pub enum PackError {
     /// A tensor that no place is known for.
     #[error("the tensor {name} has no place in a {architecture} model as this packer knows it")]
     UnknownTensor {
-        /// Its name.
+        /// Its name, escaped and cut.
         name: String,
         /// The architecture.
         architecture: String,

@@ -8,7 +8,7 @@ use super::architecture::{Architecture, tensor, tensor_name};
 use super::error::PackError;
 use super::matrix::{kind_of, pairs_agree};
 use super::quantize::Quant;
-use crate::gguf::{Gguf, Tensor};
+use crate::gguf::{Gguf, Tensor, printable};
 
 /// A tensor with its place in the image.
 pub(super) struct Placed<'a> {
@@ -68,7 +68,7 @@ fn check_all_used(gguf: &Gguf<'_>, used: &[(Tensor<'_>, u32, Role)]) -> Result<(
     let known = |name: &str| names.contains(name) || name == super::architecture::ROPE_FACTORS;
     match gguf.tensors().iter().find(|tensor| !known(tensor.name)) {
         Some(tensor) => Err(PackError::UnknownTensor {
-            name: tensor.name.to_owned(),
+            name: printable(tensor.name),
             architecture: gguf.require::<&str>("general.architecture")?.to_owned(),
         }),
         None => Ok(()),

@@ -1,49 +1,63 @@
 //! GGUF files to be changed and written again.
+//!
+//! A [`Model`] is a file taken apart: change a number, cut a tensor, add what no model has, and write it. Tests of the
+//! packer refuse or pack what comes out; the fuzzers begin with the smallest of them.
 
-use pocket_host_test::images::AlignedBytes;
-use pocket_host_test::models;
 use pocket_pack::gguf::{Gguf, Value, ValueType};
 use pocket_pack::pack::{Options, PackError, Quant, Report, pack_file};
 
+use crate::images::AlignedBytes;
+use crate::models;
+
 /// Type numbers of tensors.
-pub(crate) mod kind {
-    pub(crate) const F32: u32 = 0;
-    pub(crate) const F16: u32 = 1;
-    pub(crate) const Q4_0: u32 = 2;
-    pub(crate) const Q4_1: u32 = 3;
-    pub(crate) const Q8_0: u32 = 8;
-    pub(crate) const Q4_K: u32 = 12;
-    pub(crate) const Q6_K: u32 = 14;
-    pub(crate) const BF16: u32 = 30;
+#[expect(missing_docs, reason = "the names are the format's own")]
+pub mod kind {
+    pub const F32: u32 = 0;
+    pub const F16: u32 = 1;
+    pub const Q4_0: u32 = 2;
+    pub const Q4_1: u32 = 3;
+    pub const Q8_0: u32 = 8;
+    pub const Q4_K: u32 = 12;
+    pub const Q6_K: u32 = 14;
+    pub const BF16: u32 = 30;
 }
 
 /// A tensor with its bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Tensor {
-    pub(crate) name: String,
+pub struct Tensor {
+    /// Its name.
+    pub name: String,
     /// Columns, then rows.
-    pub(crate) dims: Vec<usize>,
-    pub(crate) kind: u32,
-    pub(crate) data: Vec<u8>,
+    pub dims: Vec<usize>,
+    /// Its type, one of [`kind`].
+    pub kind: u32,
+    /// Its rows, one after the other.
+    pub data: Vec<u8>,
 }
 
 impl Tensor {
-    pub(crate) fn f32(name: &str, dims: &[usize], values: &[f32]) -> Self {
+    /// A tensor of floats.
+    pub fn f32(name: &str, dims: &[usize], values: &[f32]) -> Self {
         let data = values.iter().flat_map(|x| x.to_le_bytes()).collect();
         Self { name: name.to_owned(), dims: dims.to_vec(), kind: kind::F32, data }
     }
 
-    pub(crate) fn rows(&self) -> usize {
+    /// Its rows.
+    pub fn rows(&self) -> usize {
         self.dims[1..].iter().product()
     }
 
-    pub(crate) fn row(&self, row: usize) -> &[u8] {
+    /// The bytes of a row.
+    pub fn row(&self, row: usize) -> &[u8] {
         let bytes = self.data.len() / self.rows();
         &self.data[row * bytes..][..bytes]
     }
 
     /// The numbers of a tensor of floats.
-    pub(crate) fn floats(&self) -> Vec<f32> {
+    ///
+    /// # Panics
+    /// If its type is another.
+    pub fn floats(&self) -> Vec<f32> {
         let halves = || self.data.as_chunks::<2>().0.iter().map(|b| u16::from_le_bytes(*b));
         match self.kind {
             kind::F32 => self.data.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
@@ -56,9 +70,11 @@ impl Tensor {
 
 /// A model file in pieces: metadata values as they are written, with their type numbers, and tensors.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    pub(crate) metadata: Vec<(String, u32, Vec<u8>)>,
-    pub(crate) tensors: Vec<Tensor>,
+pub struct Model {
+    /// Keys with type numbers and bytes.
+    pub metadata: Vec<(String, u32, Vec<u8>)>,
+    /// The tensors, in the order of the file.
+    pub tensors: Vec<Tensor>,
 }
 
 const TYPES: [ValueType; 13] = [
@@ -86,7 +102,7 @@ fn text(text: &str) -> Vec<u8> {
 }
 
 /// A value's type number and bytes.
-pub(crate) fn encode(value: Value<'_>) -> (u32, Vec<u8>) {
+pub fn encode(value: Value<'_>) -> (u32, Vec<u8>) {
     match value {
         Value::U8(v) => (0, vec![v]),
         Value::I8(v) => (1, v.to_le_bytes().to_vec()),
@@ -109,10 +125,20 @@ pub(crate) fn encode(value: Value<'_>) -> (u32, Vec<u8>) {
 }
 
 impl Model {
-    /// One of the small models.
-    pub(crate) fn tiny(name: &str) -> Self {
-        let file = models::read(&models::tiny(name));
-        let gguf = Gguf::parse(&file).unwrap();
+    /// One of [`models::TINY`].
+    ///
+    /// # Panics
+    /// If the checkout is not whole.
+    pub fn tiny(name: &str) -> Self {
+        Self::read(&models::read(&models::tiny(name)))
+    }
+
+    /// The model of a file.
+    ///
+    /// # Panics
+    /// If it is no GGUF file.
+    pub fn read(file: &[u8]) -> Self {
+        let gguf = Gguf::parse(file).expect("a GGUF file");
         let metadata = gguf.metadata().iter().map(|(key, value)| {
             let (kind, bytes) = encode(*value);
             ((*key).to_owned(), kind, bytes)
@@ -127,7 +153,7 @@ impl Model {
     }
 
     /// A small model as it would be as a llama: no norms of query and key heads.
-    pub(crate) fn llama(name: &str) -> Self {
+    pub fn llama(name: &str) -> Self {
         let mut model = Self::tiny(name);
         for (key, ..) in &mut model.metadata {
             *key = key.replace("qwen3.", "llama.");
@@ -139,7 +165,7 @@ impl Model {
     }
 
     /// A llama of one layer with widths of 256 and random weights: F32.
-    pub(crate) fn wide() -> Self {
+    pub fn wide() -> Self {
         let mut model = Self::llama("tiny-qwen3-f32");
         let width = Value::U32(256);
         model.set("llama.embedding_length", width);
@@ -159,7 +185,7 @@ impl Model {
     }
 
     /// Sets or adds a metadata value.
-    pub(crate) fn set(&mut self, key: &str, value: Value<'_>) {
+    pub fn set(&mut self, key: &str, value: Value<'_>) {
         let (kind, bytes) = encode(value);
         match self.metadata.iter_mut().find(|(other, ..)| other == key) {
             Some(entry) => (entry.1, entry.2) = (kind, bytes),
@@ -167,19 +193,27 @@ impl Model {
         }
     }
 
-    pub(crate) fn unset(&mut self, key: &str) {
+    /// Removes a metadata value.
+    ///
+    /// # Panics
+    /// If it is not there.
+    pub fn unset(&mut self, key: &str) {
         let before = self.metadata.len();
         self.metadata.retain(|(other, ..)| other != key);
         assert_eq!(self.metadata.len() + 1, before, "{key} was there");
     }
 
-    pub(crate) fn tensor(&mut self, name: &str) -> &mut Tensor {
+    /// The tensor of this name.
+    ///
+    /// # Panics
+    /// If it is not there.
+    pub fn tensor(&mut self, name: &str) -> &mut Tensor {
         let found = self.tensors.iter_mut().find(|tensor| tensor.name == name);
         found.unwrap_or_else(|| panic!("the model has a tensor {name}"))
     }
 
     /// The file, in this version of the format.
-    pub(crate) fn write(&self, version: u32) -> Vec<u8> {
+    pub fn write(&self, version: u32) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(version.to_le_bytes());
         file.extend((self.tensors.len() as u64).to_le_bytes());
@@ -205,17 +239,31 @@ impl Model {
         file
     }
 
-    pub(crate) fn try_pack(&self, quant: Quant) -> Result<(AlignedBytes, Report), PackError> {
+    /// Packs the model.
+    ///
+    /// # Errors
+    /// What the packer says.
+    pub fn try_pack(&self, quant: Quant) -> Result<(AlignedBytes, Report), PackError> {
         pack_bytes(&self.write(3), quant)
     }
 
-    pub(crate) fn pack(&self) -> (AlignedBytes, Report) {
+    /// Packs the model, floats as 8 bits.
+    ///
+    /// # Panics
+    /// If it cannot be packed.
+    pub fn pack(&self) -> (AlignedBytes, Report) {
         self.try_pack(Quant::Q8).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
 /// Packs the bytes of a file.
-pub(crate) fn pack_bytes(file: &[u8], quant: Quant) -> Result<(AlignedBytes, Report), PackError> {
+///
+/// # Errors
+/// What the packer says.
+///
+/// # Panics
+/// If there is no room for temporary files.
+pub fn pack_bytes(file: &[u8], quant: Quant) -> Result<(AlignedBytes, Report), PackError> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (input, output) = (folder.path().join("model.gguf"), folder.path().join("model.pocket"));
     std::fs::write(&input, file).expect("room for a small file");
@@ -224,7 +272,7 @@ pub(crate) fn pack_bytes(file: &[u8], quant: Quant) -> Result<(AlignedBytes, Rep
 }
 
 /// Numbers of about a normal distribution: sums of twelve uniform ones.
-pub(crate) fn normal(seed: u64, count: usize) -> impl Iterator<Item = f32> {
+pub fn normal(seed: u64, count: usize) -> impl Iterator<Item = f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut uniform = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
