@@ -15,7 +15,7 @@ use pocket_kernels::cache::CacheType;
 
 use crate::config::Config;
 use crate::error::StateError;
-use crate::image::CRC_32C;
+use crate::image::{checksum, checksum_on};
 use crate::plan::padded;
 
 /// First bytes of every state.
@@ -148,10 +148,8 @@ impl<'a> State<'a> {
 impl Header {
     fn checksum(&self, body: &[u8]) -> u32 {
         let head = bytemuck::bytes_of(self);
-        let mut digest = CRC_32C.digest();
-        digest.update(head.split_last_chunk::<4>().map_or(head, |(before, _)| before));
-        digest.update(body);
-        digest.finalize()
+        let before = head.split_last_chunk::<4>().map_or(head, |(before, _)| before);
+        checksum_on(checksum(before), body)
     }
 }
 

@@ -22,6 +22,7 @@ mod tensors;
 mod verify;
 
 pub use header::{HEADER_BYTES, TABLE_OFFSET};
+pub(crate) use layout::checksum_on;
 pub use layout::{
     ALIGN, CRC_32C, FORMAT_F32, GenerationRecord, Header, MAGIC, SectionKind, SectionRecord, SignatureRecord,
     TensorRecord, VERSION, checksum, sha256,
@@ -97,6 +98,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// The header, which a signature covers.
+    #[must_use]
+    pub fn header(&self) -> &'a Header {
+        self.header
     }
 
     /// The section table.

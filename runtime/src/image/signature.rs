@@ -18,7 +18,7 @@ impl Image<'_> {
     /// # Errors
     /// [`ImageError::Unsigned`] if there is no signature, [`ImageError::Signature`] if it is not this key's.
     pub fn check_signature(&self, public_key: &[u8; 32]) -> Result<(), ImageError> {
-        check(self.header, self.signature, public_key)
+        check(self.header(), self.signature, public_key)
             .inspect(|()| log!(info, "image is signed by the expected key"))
             .inspect_err(|error| log!(error, "image is not to be trusted: {}", error))
     }
