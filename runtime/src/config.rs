@@ -3,7 +3,8 @@
 use pocket_kernels::cache::HEAD_DIM_MAX;
 use pocket_kernels::tile::{Block32, Block64};
 
-use crate::error::ConfigError;
+use crate::error::{ConfigError, ImageError};
+use crate::image::Header;
 
 /// The quantisation group that each kind of product reads its activations in.
 ///
@@ -89,6 +90,34 @@ pub struct Config {
 }
 
 impl Config {
+    /// The shape of the model in an image, for constants: so a firmware's plan, and the arena that it takes, follow from
+    /// the image that is built into it.
+    ///
+    /// ```text
+    /// static IMAGE: &Aligned<[u8]> = &Aligned(*include_bytes!("model.pocket"));
+    /// const PLAN: Plan = Plan::new(&Config::of_image(&IMAGE.0), &Limits::new(2048));
+    /// const _: () = assert!(PLAN.peak_bytes(IMAGE.0.len()) <= 300_000_000);
+    /// static ARENA: Arena<{ PLAN.arena_bytes() }> = Arena::new();
+    /// ```
+    ///
+    /// # Panics
+    /// With the reason, if there is none; in a constant that is a compile error.
+    #[must_use]
+    pub const fn of_image(bytes: &[u8]) -> Self {
+        let config = match Header::of_image(bytes) {
+            Ok(header) => header.config(),
+            Err(error) => Err(error),
+        };
+        match config {
+            Ok(config) => config,
+            Err(ImageError::Truncated { .. }) => panic!("the image is shorter than a header"),
+            Err(ImageError::Magic) => panic!("this is not a Pocket image; make one with `pocket pack`"),
+            Err(ImageError::Version { .. }) => panic!("the image has another format version; pack it again"),
+            Err(ImageError::Config { .. }) => panic!("the kernels cannot run a model of this shape"),
+            Err(_) => panic!("the image's header contradicts itself; pack it again"),
+        }
+    }
+
     /// Query elements of a token.
     #[must_use]
     pub const fn q_dim(&self) -> usize {

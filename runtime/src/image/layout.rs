@@ -122,19 +122,44 @@ impl Header {
         without_checksum(bytemuck::bytes_of(self))
     }
 
+    /// The header that an image begins with, for constants: its checksum is left to [`super::Image::open`], which a device
+    /// does in any case.
+    ///
+    /// # Errors
+    /// [`ImageError::Truncated`], [`ImageError::Magic`] or [`ImageError::Version`].
+    pub const fn of_image(bytes: &[u8]) -> Result<Self, ImageError> {
+        let Some(head) = bytes.first_chunk::<256>() else {
+            return Err(ImageError::Truncated { need: 256, have: bytes.len() as u64 });
+        };
+        let header: Self = bytemuck::must_cast(*head);
+        if u64::from_le_bytes(header.magic) != u64::from_le_bytes(MAGIC) {
+            return Err(ImageError::Magic);
+        }
+        if header.version != VERSION {
+            return Err(ImageError::Version { found: header.version, expected: VERSION });
+        }
+        Ok(header)
+    }
+
     /// The model's shape, checked.
     ///
     /// # Errors
     /// [`ImageError::Field`] for flags or groups that cannot be, [`ImageError::Config`] for shapes the kernels lack.
-    pub fn config(&self) -> Result<Config, ImageError> {
+    pub const fn config(&self) -> Result<Config, ImageError> {
         let field = ImageError::Field { part: Part::Header };
-        let flag = |byte| match byte {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(field),
-        };
-        let group = |columns| Group::from_columns(columns).ok_or(field);
         let [qkv, attention_output, gate_up, down, head] = self.groups;
+        let (Some(qkv), Some(attention_output), Some(gate_up), Some(down), Some(head)) = (
+            Group::from_columns(qkv),
+            Group::from_columns(attention_output),
+            Group::from_columns(gate_up),
+            Group::from_columns(down),
+            Group::from_columns(head),
+        ) else {
+            return Err(field);
+        };
+        if self.qk_norm > 1 || self.tied > 1 {
+            return Err(field);
+        }
         let config = Config {
             layers: self.layers,
             hidden: self.hidden,
@@ -145,19 +170,19 @@ impl Header {
             vocabulary: self.vocabulary,
             context: self.context,
             rms_eps: self.rms_eps,
-            qk_norm: flag(self.qk_norm)?,
-            tied: flag(self.tied)?,
-            groups: Groups {
-                qkv: group(qkv)?,
-                attention_output: group(attention_output)?,
-                gate_up: group(gate_up)?,
-                down: group(down)?,
-                head: group(head)?,
-            },
+            qk_norm: self.qk_norm == 1,
+            tied: self.tied == 1,
+            groups: Groups { qkv, attention_output, gate_up, down, head },
         };
-        config.check().map_err(|reason| ImageError::Config { reason })?;
-        if self.reserved.iter().any(|&byte| byte != 0) {
-            return Err(field);
+        if let Err(reason) = config.check() {
+            return Err(ImageError::Config { reason });
+        }
+        let mut reserved: &[u8] = &self.reserved;
+        while let [byte, rest @ ..] = reserved {
+            if *byte != 0 {
+                return Err(field);
+            }
+            reserved = rest;
         }
         Ok(config)
     }

@@ -40,6 +40,17 @@ use crate::state::State;
 use crate::text::{ChatTemplate, Tokenizer};
 use tensors::Directory;
 
+/// Puts bytes at a multiple of 64, such as those of an image that is built into a program:
+/// `static IMAGE: &Aligned<[u8]> = &Aligned(*include_bytes!("model.pocket"));`
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Aligned<T: ?Sized>(
+    /// The bytes.
+    pub T,
+);
+
+static_assertions::const_assert_eq!(align_of::<Aligned<u8>>(), ALIGN);
+
 /// A checked model image, borrowed from flash, a mapped file or RAM.
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a> {
