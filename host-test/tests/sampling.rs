@@ -331,7 +331,7 @@ fn frequencies_are_the_probabilities() {
 
 #[test]
 fn a_large_vocabulary_is_ranked_in_parts_but_rightly() {
-    // More than the first heads of the list, of 64, 256 and 1024, that are ranked.
+    // Kept by either way: top-k, for which all of them are ranked first, or one after the other.
     let flat = logits(1400, 1.0);
     for sampling in [
         Sampling { top_p: 0.05, ..PLAIN },

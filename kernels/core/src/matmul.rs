@@ -60,12 +60,10 @@ fn blocks<'x, B, const N: usize>(rows: &[&'x [B]; N], b: usize) -> Option<[&'x B
 fn tiles<L: Lanes, T: Tile, const N: usize>(l: L, tiles: &[T], x: &[T::Block], token: usize) -> [L::F; N] {
     let mut acc = [l.splat(0.0); N];
     let groups = tiles.len();
-    // Every row has exactly as many blocks as there are tiles, so one check in the loop stands for all of them.
-    let mut left = x.get(token * groups..).unwrap_or(&[]);
-    let mut rows: [&[T::Block]; N] = [&[]; N];
-    for row in &mut rows {
-        let Some((blocks, behind)) = left.split_at_checked(groups) else { return acc };
-        (*row, left) = (blocks, behind);
+    let rows: [&[T::Block]; N] =
+        core::array::from_fn(|n| x.get((token + n) * groups..(token + n + 1) * groups).unwrap_or(&[]));
+    if rows.iter().any(|row| row.len() != groups) {
+        return acc;
     }
     for (b, tile) in tiles.iter().enumerate() {
         let Some(x) = blocks(&rows, b) else { break };
