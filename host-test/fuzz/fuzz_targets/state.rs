@@ -18,7 +18,8 @@ fuzz_target!(|data: &[u8]| {
             if session.restore(&state).is_ok() {
                 assert!(state.tokens().eq(session.tokens().iter().copied()));
                 let step = session.decode(1);
-                let expected = matches!(step, Ok(()) | Err(StepError::NonFinite { .. } | StepError::ContextFull { .. }));
+                let expected =
+                    matches!(step, Ok(()) | Err(StepError::NonFinite { .. } | StepError::ContextFull { .. }));
                 assert!(expected, "{step:?}");
             } else {
                 assert_eq!(session.position(), 0);
