@@ -4,9 +4,10 @@ use std::fs;
 
 use pocket_host_test::golden::tokens;
 use pocket_host_test::images::{self, AlignedBytes};
+use pocket_host_test::model_file::Model;
 use pocket_host_test::models::{self, TINY};
 use pocket_host_test::session::{Way, open, saved, with};
-use pocket_pack::pack::{Options, PackError, Prefix, PrefixError, pack_file};
+use pocket_pack::pack::{Options, PackError, Prefix, PrefixError, pack_bytes};
 use pocket_pack::pool::Pool;
 use pocket_runtime::image::{SectionKind, TABLE_OFFSET};
 use pocket_runtime::text::{RenderOptions, Role, Specials, Turn};
@@ -17,10 +18,14 @@ use super::{CACHES, CANCELLED, following, state_of};
 const SYSTEM: &str = "You answer in one word. The quick brown fox jumps over the lazy dog.";
 
 fn packed(name: &str, prefix: Prefix<'_>) -> Result<AlignedBytes, PackError> {
+    packed_bytes(&models::read(&models::tiny(name)), prefix)
+}
+
+fn packed_bytes(gguf: &[u8], prefix: Prefix<'_>) -> Result<AlignedBytes, PackError> {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("model.pocket");
     let options = Options { prefix: Some(prefix), ..Options::default() };
-    let report = pack_file(&models::tiny(name), &output, &options, &mut |_| {});
+    let report = pack_bytes(gguf, "a test", &output, &options, &mut |_| {});
     if report.is_err() {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
     }
@@ -187,14 +192,24 @@ fn prefixes_that_cannot_be_are_refused() {
     let long = "the fox ".repeat(4000);
     let refused = packed(TINY[4], Prefix { text: &long, cache }).unwrap_err();
     assert!(matches!(refused, PackError::Prefix(PrefixError::TooLong { .. })), "{refused}");
-    // Without a template a prefix is text as it stands, and no text is none.
-    let without = TINY.into_iter().find(|name| Image::open(images::image(name)).unwrap().template().is_err());
-    if let Some(name) = without {
-        let refused = packed(name, Prefix { text: "", cache }).unwrap_err();
-        assert!(matches!(refused, PackError::Prefix(PrefixError::Empty)), "{refused}");
-        let bytes = packed(name, Prefix { text: SYSTEM, cache }).unwrap();
-        let image = Image::open(&bytes).unwrap();
-        assert_eq!(image.system_prompt().err(), Some(ImageError::Missing { part: Part::SystemPrompt }));
-        assert!(image.prefix().unwrap().positions() > 5);
-    }
+}
+
+#[test]
+fn without_a_template_a_prefix_is_text_as_it_stands() {
+    let cache = CacheType::F16;
+    let mut model = Model::read(&models::read(&models::tiny(TINY[4])));
+    model.unset("tokenizer.chat_template");
+    let gguf = model.write(3);
+    let refused = packed_bytes(&gguf, Prefix { text: "", cache }).unwrap_err();
+    assert!(matches!(refused, PackError::Prefix(PrefixError::Empty)), "{refused}");
+    let bytes = packed_bytes(&gguf, Prefix { text: SYSTEM, cache }).unwrap();
+    let image = Image::open(&bytes).unwrap();
+    assert_eq!(image.system_prompt(), Err(ImageError::Missing { part: Part::SystemPrompt }));
+    let prefix = prefix_tokens(&image);
+    with(&image, Way::new(160), |session| {
+        session.cancel_by(&CANCELLED);
+        let text = format!("{SYSTEM} And so on.");
+        session.prefill_text(&image.tokenizer().unwrap(), &text, Specials::Recognise).unwrap_err();
+        assert_eq!(session.tokens(), prefix);
+    });
 }
