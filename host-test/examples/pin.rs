@@ -2,17 +2,23 @@
 //!
 //! Run it when a model is added, or when the arithmetic contract is changed on purpose:
 //! `cargo run --release -p pocket-host-test --example pin > host-test/fixtures/golden.json`.
+//!
+//! With `plans` it prints `fixtures/plans.txt` instead, the reference shapes' memory: when a plan is changed on purpose.
 
 use std::collections::BTreeMap;
 
 use pocket_host_test::models::{SMOLLM2, TINY};
 use pocket_host_test::session::{Way, hash, logits};
-use pocket_host_test::{golden, images, soak};
+use pocket_host_test::{golden, images, plans, soak};
 use pocket_pack::isa::Isa;
 use pocket_pack::pool::Pool;
 use pocket_runtime::{CacheType, Image};
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("plans") {
+        print!("{}", plans::table());
+        return;
+    }
     let mut pinned = BTreeMap::new();
     for name in TINY.into_iter().chain([SMOLLM2]) {
         let image = Image::open(images::image(name)).expect("an image that was just packed");

@@ -13,6 +13,7 @@ pub mod images;
 pub mod model_file;
 pub mod models;
 pub mod npy;
+pub mod plans;
 pub mod reference;
 pub mod session;
 pub mod soak;

@@ -1,6 +1,7 @@
 //! The memory plan: equal to what one computes by hand, and an error with a name where there is none.
 
-use pocket_host_test::images;
+use pocket_host_test::models::fixture;
+use pocket_host_test::{images, plans};
 use pocket_kernels::Scalar;
 use pocket_runtime::plan::{NamedRegion, Phase};
 use pocket_runtime::{
@@ -65,6 +66,12 @@ const LIMITS: Limits = Limits { context: 40, batch: 8, workers: 1, cache: CacheT
 const PLAN: Plan = Plan::new(&TINY, &LIMITS);
 /// Nothing but the plan decides how much memory the program has.
 static ARENA: Arena<{ PLAN.arena_bytes() }> = Arena::new();
+
+/// The promise to those who embed MNN-Pocket, kept by the compiler: its image of 173 MB, 4,096 positions, four workers.
+const _: () = assert!(
+    Plan::new(&POCKET, &Limits { workers: 4, ..Limits::new(4096) }).peak_bytes(173_000_000) <= 300_000_000,
+    "more than 300 MB"
+);
 
 fn limits(context: u32, batch: u32, workers: u32, cache: CacheType) -> Limits {
     Limits { context, batch, workers, cache, word_bytes: 4096 }
@@ -214,6 +221,16 @@ fn smollm2s_arena_is_what_one_counts() {
 }
 
 #[test]
+fn the_plans_of_reference_shapes_are_pinned() {
+    let pinned = std::fs::read_to_string(fixture("plans.txt")).unwrap();
+    let now = plans::table();
+    for (number, (pinned, now)) in (1..).zip(pinned.lines().zip(now.lines())) {
+        assert_eq!(now, pinned, "line {number} of fixtures/plans.txt: memory changed; see examples/pin.rs");
+    }
+    assert_eq!(now, pinned);
+}
+
+#[test]
 fn a_cache_is_counted_in_whole_tiles() {
     let cache = |context| bytes_of_cache(&Plan::new(&TINY, &limits(context, 1, 1, CacheType::F16)));
     // 3 layers · 2 heads · 2 · 32 · 2 bytes a position; 16 positions a tile.
@@ -243,8 +260,11 @@ fn the_table_shows_every_region() {
         };
         assert!(table.lines().any(row), "{region:?} is not in\n{table}");
     }
-    let last = table.lines().next_back().unwrap();
-    assert!(last.starts_with("arena") && last.ends_with(&PLAN.arena_bytes().to_string()), "{last}");
+    let mut last = table.lines().rev();
+    for (name, bytes) in [("stacks", PLAN.stack_bytes()), ("arena", PLAN.arena_bytes())] {
+        let line = last.next().unwrap();
+        assert!(line.starts_with(name) && line.ends_with(&bytes.to_string()), "{line}");
+    }
 }
 
 #[test]

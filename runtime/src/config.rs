@@ -121,13 +121,13 @@ impl Config {
     /// Query elements of a token.
     #[must_use]
     pub const fn q_dim(&self) -> usize {
-        self.heads as usize * self.head_dim as usize
+        (self.heads as usize).saturating_mul(self.head_dim as usize)
     }
 
     /// Key (or value) elements of a token.
     #[must_use]
     pub const fn kv_dim(&self) -> usize {
-        self.kv_heads as usize * self.head_dim as usize
+        (self.kv_heads as usize).saturating_mul(self.head_dim as usize)
     }
 
     /// Query heads that share a KV head.

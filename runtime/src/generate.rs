@@ -130,9 +130,9 @@ impl<K: Kernels, W: Workers + ?Sized> Session<'_, K, W> {
                 stop_strings.push(text, |text| emit.text(text));
             });
             if !stop_strings.stopped() {
-                emit.token(id, tokens + 1);
+                tokens = tokens.saturating_add(1);
+                emit.token(id, tokens);
                 let appended = done(self.decode(id))?;
-                tokens += 1;
                 if !appended {
                     break Ending::Cancelled;
                 }

@@ -10,6 +10,9 @@
 #![no_std]
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
+// Numbers of images, states, texts and limits are other people's: a sum or product of them says what happens when it
+// does not fit, or why it does.
+#![deny(clippy::arithmetic_side_effects)]
 
 #[expect(unsafe_code, reason = "static memory is handed out here, once")]
 mod arena;
@@ -19,9 +22,11 @@ pub mod generate;
 pub mod image;
 mod limits;
 mod log;
+#[expect(clippy::arithmetic_side_effects, reason = "indices into regions, whose sizes the plan counted with checks")]
 mod model;
 pub mod plan;
 pub mod sampling;
+#[expect(clippy::arithmetic_side_effects, reason = "what is held and what is pending are no more than the context")]
 mod session;
 pub mod state;
 pub mod text;

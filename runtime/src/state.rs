@@ -47,6 +47,7 @@ static_assertions::const_assert_eq!(size_of::<Header>(), 128);
 
 /// Bytes of a state of `positions` positions; `None` if they are more than 64 bits can count.
 #[must_use]
+#[expect(clippy::arithmetic_side_effects, reason = "products of two 32-bit numbers, in 64 bits")]
 pub const fn state_bytes(config: &Config, cache: CacheType, positions: u32) -> Option<u64> {
     let tokens = (positions as u64 * 4).next_multiple_of(ALIGN);
     let heads = config.layers as u64 * config.kv_heads as u64;
@@ -92,7 +93,7 @@ impl<'a> State<'a> {
         }
         let tokens_len = (header.positions as usize).checked_mul(4).ok_or(StateError::Field)?;
         let (tokens, rest) = body.split_at_checked(tokens_len).ok_or(StateError::Field)?;
-        let padding = tokens_len.next_multiple_of(ALIGN as usize) - tokens_len;
+        let padding = tokens_len.wrapping_neg() & const { ALIGN as usize - 1 };
         let (_, caches) = rest.split_at_checked(padding).ok_or(StateError::Field)?;
         let sound = header.cache <= 1 && header.reserved == 0 && header.reserved_too == [0; 60];
         if !sound {
@@ -180,7 +181,8 @@ impl<'a> Draft<'a> {
 
     /// Where tokens go, padding included, and where caches go.
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut [u8]) {
-        let tokens = (self.header.positions as usize * 4).next_multiple_of(ALIGN as usize);
+        let tokens = (self.header.positions as usize).checked_mul(4);
+        let tokens = tokens.and_then(|bytes| bytes.checked_next_multiple_of(ALIGN as usize)).unwrap_or(usize::MAX);
         let body = self.out.get_mut(HEADER_BYTES..).unwrap_or_default();
         body.split_at_mut_checked(tokens).unwrap_or_default()
     }

@@ -39,8 +39,8 @@ impl CacheType {
     #[must_use]
     pub const fn position_bytes(self, head_dim: usize) -> usize {
         match self {
-            Self::F16 => head_dim * 2,
-            Self::I8 => head_dim + 4,
+            Self::F16 => head_dim.saturating_mul(2),
+            Self::I8 => head_dim.saturating_add(4),
         }
     }
 

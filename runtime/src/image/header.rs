@@ -48,10 +48,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Opened<'_>, ImageError> {
     if header.section_count > SECTIONS_MAX {
         return Err(ImageError::Field { part: Part::Header });
     }
-    let table_bytes = header.section_count as usize * size_of::<SectionRecord>();
+    let table_bytes = table_bytes(header.section_count as usize);
     let whole =
         usize::try_from(header.total_len).ok().and_then(|len| bytes.get(..len)).ok_or(short(header.total_len))?;
-    let table = rest.get(..table_bytes).ok_or(short((TABLE_OFFSET + table_bytes) as u64))?;
+    let table = rest.get(..table_bytes).ok_or(short(table_end(header.section_count as usize) as u64))?;
     if sha256(table) != header.table_sha256 {
         return Err(ImageError::Checksum { part: Part::SectionTable });
     }
@@ -60,10 +60,20 @@ pub(super) fn read(bytes: &[u8]) -> Result<Opened<'_>, ImageError> {
     Ok(Opened { whole, header, signature, config: header.config()?, sections })
 }
 
+/// Bytes of a table of so many sections.
+const fn table_bytes(sections: usize) -> usize {
+    sections.saturating_mul(size_of::<SectionRecord>())
+}
+
+/// Where a table of so many sections ends in the image.
+pub(super) const fn table_end(sections: usize) -> usize {
+    TABLE_OFFSET.saturating_add(table_bytes(sections))
+}
+
 /// Sections must lie inside the image, behind the table, aligned, in ascending order without overlap, each kind once.
 fn check_sections(sections: &[SectionRecord], total_len: u64) -> Result<(), ImageError> {
     let field = ImageError::Field { part: Part::SectionTable };
-    let mut free = (TABLE_OFFSET + size_of_val(sections)) as u64;
+    let mut free = table_end(sections.len()) as u64;
     for (i, record) in sections.iter().enumerate() {
         let end = record.offset.checked_add(record.len).ok_or(field)?;
         let again = sections.iter().take(i).any(|other| other.kind == record.kind);

@@ -361,7 +361,7 @@ impl TensorRecord {
         match self.quantisation() {
             Some(format) => {
                 let groups = u64::from(self.rows.div_ceil(16));
-                groups * format.row_group_bytes(self.columns as usize) as u64
+                groups.saturating_mul(format.row_group_bytes(self.columns as usize) as u64)
             }
             None => 4 * u64::from(self.rows),
         }
@@ -397,11 +397,10 @@ impl GenerationRecord {
     #[must_use]
     pub fn new(sampling: &Sampling, stop_tokens: &[u32]) -> Self {
         let mut stop = [0; 9];
-        let mut count = 0;
         for (slot, &id) in stop.iter_mut().zip(stop_tokens) {
             *slot = id;
-            count += 1;
         }
+        let count = stop_tokens.len().min(stop.len()) as u32;
         Self {
             temperature: sampling.temperature,
             top_k: sampling.top_k,

@@ -38,6 +38,7 @@ use crate::log::log;
 use crate::sampling::Sampling;
 use crate::state::State;
 use crate::text::{ChatTemplate, Tokenizer};
+use header::table_end;
 use tensors::Directory;
 
 /// Puts bytes at a multiple of 64, such as those of an image that is built into a program:
@@ -245,7 +246,7 @@ impl<'a> Image<'a> {
     /// A check of every byte, the weights too, in steps of bounded work.
     #[must_use]
     pub fn verification(&self) -> Verification<'a> {
-        Verification::new(self.bytes, TABLE_OFFSET + size_of_val(self.sections), self.sections)
+        Verification::new(self.bytes, table_end(self.sections.len()), self.sections)
     }
 
     /// Checks every byte, the weights too: reads the whole image once.

@@ -93,7 +93,7 @@ impl Config {
     /// Shape and group of the tensor with this role.
     #[must_use]
     pub fn wanted(&self, role: Role) -> Wanted {
-        let (q, kv) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let [q, kv] = [self.heads, self.kv_heads].map(|heads| heads.saturating_mul(self.head_dim));
         let groups = &self.groups;
         let vector = |rows| (rows, 1, None);
         let (rows, columns, group) = match role {
@@ -151,10 +151,10 @@ impl<'a> Directory<'a> {
     pub(super) fn open(config: &Config, records: &'a [TensorRecord], weights: &'a [u8]) -> Result<Self, ImageError> {
         let (layer_roles, last_roles) = roles(config);
         let per_layer = layer_roles.count();
-        let mut index = 0;
+        let mut index = 0_usize;
         let mut next = |layer: u32, role: Role| {
             let found = index;
-            index += 1;
+            index = index.saturating_add(1);
             match records.get(found) {
                 Some(record) if fits(config, record, layer, role, weights) => Ok(record),
                 _ => Err(ImageError::Tensor { index: found as u32 }),

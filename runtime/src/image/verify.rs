@@ -99,8 +99,8 @@ impl<'a> Verification<'a> {
     fn take(&mut self, end: usize, left: &mut usize) -> &'a [u8] {
         let piece = self.bytes.get(self.done..end).unwrap_or(&[]);
         let piece = piece.get(..*left).unwrap_or(piece);
-        self.done += piece.len();
-        *left -= piece.len();
+        self.done = self.done.saturating_add(piece.len());
+        *left = left.saturating_sub(piece.len());
         piece
     }
 }

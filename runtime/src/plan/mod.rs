@@ -11,10 +11,12 @@
 //! ```
 
 mod region;
+mod stack;
 mod table;
 
 pub(crate) use region::Lender;
 pub use region::{ALIGN, Region};
+pub use stack::{CALL_STACK_BYTES, JOB_STACK_BYTES};
 pub use table::{NamedRegion, Phase};
 
 use pocket_kernels::attention::{chunks, partial_len};
@@ -132,7 +134,7 @@ impl Plan {
         let mut layout = Layout::from(0);
         let heads = times(Some(config.layers as usize), config.kv_heads as usize);
         // As `head_bytes`, but where addresses have 32 bits even one head's cache may be too large.
-        let position_bytes = times(heads, 2 * limits.cache.position_bytes(head_dim));
+        let position_bytes = times(times(heads, 2), limits.cache.position_bytes(head_dim));
         let persistent = Persistent {
             cache: layout.region(times(position_bytes, padded(context))),
             tokens: layout.region(Some(context)),
@@ -143,7 +145,7 @@ impl Plan {
         let Some(scratch_offset) = layout.end() else { return Err(PlanError::TooLarge) };
 
         // A batch gives each worker room for one KV head's chunks; a single token has all heads' chunks at once.
-        let kv_head_partials = times(Some(chunks(context)), config.heads_per_kv() * partial_len(head_dim));
+        let kv_head_partials = times(times(Some(chunks(context)), config.heads_per_kv()), partial_len(head_dim));
         let rooms = if limits.workers > config.kv_heads { limits.workers } else { config.kv_heads };
         let mut attention_layout = Layout::from(scratch_offset);
         let attention = AttentionRegions {
@@ -236,11 +238,11 @@ impl Plan {
         self.scratch_offset
     }
 
-    /// The most memory that image and session take together: the image is read in place, and nothing else is written
-    /// but the stacks.
+    /// The most memory that image, session and stacks take together: the image is read in place, and nothing else is
+    /// written.
     #[must_use]
     pub const fn peak_bytes(&self, image_bytes: usize) -> usize {
-        self.arena_bytes.saturating_add(image_bytes)
+        self.arena_bytes.saturating_add(self.stack_bytes()).saturating_add(image_bytes)
     }
 
     /// Bytes of one KV head's cache in one layer.
@@ -250,7 +252,7 @@ impl Plan {
 
     /// Bytes of one layer's cache.
     pub(crate) const fn layer_cache_bytes(&self) -> usize {
-        self.head_cache_bytes() * self.config.kv_heads as usize
+        self.head_cache_bytes().saturating_mul(self.config.kv_heads as usize)
     }
 
     /// Positions of the cache as it is laid out, a multiple of 16.
@@ -259,7 +261,7 @@ impl Plan {
     }
 }
 
-/// Cache tiles hold 16 positions.
+/// Cache tiles hold 16 positions, and there are no more than [`Config::check`](crate::Config::check) lets a model have.
 pub(crate) const fn padded(context: usize) -> usize {
     context.next_multiple_of(WIDTH)
 }

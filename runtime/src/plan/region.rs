@@ -51,7 +51,7 @@ impl<T> Region<T> {
     /// Bytes, without what alignment adds.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.len * size_of::<T>()
+        self.len.saturating_mul(size_of::<T>())
     }
 }
 
@@ -122,7 +122,7 @@ impl<'a> Lender<'a> {
         let Some((_, rest)) = skip.and_then(|skip| rest.split_at_mut_checked(skip)) else { return &mut [] };
         let Some((lent, rest)) = rest.split_at_mut_checked(region.bytes()) else { return &mut [] };
         self.rest = rest;
-        self.offset = region.offset + region.bytes();
+        self.offset = region.offset.saturating_add(region.bytes());
         let lent = bytemuck::try_cast_slice_mut(lent);
         debug_assert!(lent.is_ok(), "regions are aligned");
         lent.unwrap_or(&mut [])

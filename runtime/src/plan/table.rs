@@ -84,7 +84,8 @@ impl Plan {
     /// Bytes that a phase uses of the scratch memory.
     #[must_use]
     pub fn phase_bytes(&self, phase: Phase) -> usize {
-        let ends = self.regions().into_iter().filter(|region| region.phase == phase).map(|r| r.offset + r.bytes);
+        let of_phase = self.regions().into_iter().filter(|region| region.phase == phase);
+        let ends = of_phase.map(|region| region.offset.saturating_add(region.bytes));
         let start = if phase == Phase::Always { 0 } else { self.scratch_offset };
         ends.max().unwrap_or(start).saturating_sub(start)
     }
@@ -97,6 +98,7 @@ impl fmt::Display for Plan {
             let NamedRegion { name, phase, offset, bytes } = region;
             writeln!(f, "{:<13} {name:<16} {offset:>12} {bytes:>13}", phase.name())?;
         }
-        write!(f, "{:<30} {:>12} {:>13}", "arena", "", self.arena_bytes)
+        writeln!(f, "{:<30} {:>12} {:>13}", "arena", "", self.arena_bytes)?;
+        write!(f, "{:<30} {:>12} {:>13}", "stacks", "", self.stack_bytes())
     }
 }

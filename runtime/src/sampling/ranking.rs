@@ -47,6 +47,7 @@ impl Iterator for Ranking<'_> {
 }
 
 /// Moves the candidate `place` places before the root down to where no child ranks before it.
+#[expect(clippy::arithmetic_side_effects, reason = "places are less than the length, and a candidate has 8 bytes")]
 fn sink(heap: &mut [Candidate], mut place: usize) {
     let len = heap.len();
     // Beyond the first candidate there is none, as these wrap to numbers that are no index.

@@ -84,7 +84,7 @@ impl<'s> Piece<'s> {
         let links = self.before.iter_mut().zip(self.after.iter_mut());
         for ((before, after), at) in links.zip(0_u32..) {
             *before = at.checked_sub(1).unwrap_or(NONE);
-            *after = if at as usize + 1 < len { at + 1 } else { NONE };
+            *after = at.checked_add(1).filter(|&next| (next as usize) < len).unwrap_or(NONE);
         }
         for (rank, pair) in self.ranks.iter_mut().zip(self.tokens.windows(2)) {
             if let [left, right] = *pair {
@@ -145,7 +145,8 @@ impl<'s> Piece<'s> {
 
     /// The better of a node's two children.
     fn winner_below(&self, node: usize) -> u32 {
-        let (a, b) = (self.winner_of(node * 2), self.winner_of(node * 2 + 1));
+        let left = node.saturating_mul(2);
+        let (a, b) = (self.winner_of(left), self.winner_of(left | 1));
         let (rank_a, rank_b) = (get(self.ranks, a), get(self.ranks, b));
         if (rank_b, b) < (rank_a, a) { b } else { a }
     }

@@ -16,7 +16,7 @@ pub const fn merge_slot(left: u32, right: u32, bits: u32) -> usize {
     // The high half is folded in first: without it, pairs that differ in `left` alone
     // would land in few slots.
     let mixed = (pair ^ (pair >> 29)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed >> (64 - bits)) as usize
+    (mixed >> 64_u32.saturating_sub(bits)) as usize
 }
 
 /// A view of the merges of a tokenizer section.

@@ -39,7 +39,7 @@ impl PreTokenizer<'_> {
         let states = self.accepts.len();
         let sound = states > usize::from(START)
             && self.class_count > 0
-            && self.transitions.len() == states * usize::from(self.class_count)
+            && Some(self.transitions.len()) == states.checked_mul(usize::from(self.class_count))
             && self.default_class < self.class_count
             && self.classes.iter().all(|&class| class < self.class_count)
             && self.block_index.iter().all(|&b| usize::from(b) < blocks)
@@ -92,6 +92,7 @@ impl PreTokenizer<'_> {
     }
 
     /// The class of a character.
+    #[expect(clippy::arithmetic_side_effects, reason = "a 16-bit number times 64")]
     fn class(&self, c: char) -> u8 {
         let at = c as usize;
         self.block_index
@@ -102,6 +103,7 @@ impl PreTokenizer<'_> {
     }
 
     /// The state after a character of this class.
+    #[expect(clippy::arithmetic_side_effects, reason = "three 8-bit numbers")]
     fn step_class(&self, state: u8, class: u8) -> u8 {
         let at = usize::from(state) * usize::from(self.class_count) + usize::from(class);
         self.transitions.get(at).copied().unwrap_or(DEAD)

@@ -242,7 +242,11 @@ impl<'a> ChatTemplate<'a> {
 
 /// The place behind a turn of this role.
 const fn place_after(role: Role) -> usize {
-    role as usize + 1
+    match role {
+        Role::System => 1,
+        Role::User => 2,
+        Role::Assistant => 3,
+    }
 }
 
 /// Bytes written so far, and counted where they no longer fit.

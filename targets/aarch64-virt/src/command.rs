@@ -6,6 +6,7 @@ use core::sync::atomic::AtomicBool;
 use pocket_kernels::{Kernels, Lanes};
 use pocket_kernels_aarch64::{Neon, NeonDot, NeonI8mm};
 use pocket_runtime::generate::Until;
+use pocket_runtime::plan::{CALL_STACK_BYTES, JOB_STACK_BYTES};
 use pocket_runtime::text::{RenderOptions, Role, Specials, StopStrings, Turn};
 use pocket_runtime::{Arena, Error, Image, ImageError, Limits, Plan, Sampler, Sampling, Session, Workers};
 use sha2::{Digest, Sha256};
@@ -54,6 +55,7 @@ pub(crate) fn run(memory: &'static [u8], line: &str) -> u8 {
     };
     match begin(memory, &command) {
         Ok(()) => {
+            let _ = writeln!(Uart, "stack planned: {CALL_STACK_BYTES} bytes, {JOB_STACK_BYTES} for a job");
             let [main, second] = stack::used();
             let _ = writeln!(Uart, "stack used: {main} bytes on the main core, {second} on the second");
             0

@@ -44,7 +44,7 @@
 #define POCKET_SENTENCE_BYTES 256
 
 // The version of this interface. It rises when a program must be compiled again.
-#define POCKET_ABI 3
+#define POCKET_ABI 4
 
 // No token.
 #define POCKET_NO_TOKEN 4294967295
@@ -220,11 +220,13 @@ typedef struct pocket_limits {
 // Bytes that a session takes.
 typedef struct pocket_plan {
   // Bytes of the arena, which begins at a multiple of 64. Everything is in it: the session itself, its attention
-  // cache, logits and scratch. Beyond it only the stack is used.
+  // cache, logits and scratch. Beyond it only stacks are used.
   size_t arena_bytes;
   // Bytes of the image.
   size_t image_bytes;
-  // Arena and image together: the most memory that the model takes.
+  // Bytes of stack: `POCKET_STACK_BYTES`, and `POCKET_JOB_STACK_BYTES` for every worker beside the calling thread.
+  size_t stack_bytes;
+  // Arena, image and stacks together: the most memory that the model takes.
   size_t peak_bytes;
 } pocket_plan;
 

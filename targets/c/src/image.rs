@@ -12,7 +12,7 @@ use crate::sentence;
 use crate::status::{Checked, Fault, POCKET_ERROR_NOT_OPEN, POCKET_ERROR_TOO_MANY_STOPS, PocketStatus, status};
 
 /// The version of this interface. It rises when a program must be compiled again.
-pub const POCKET_ABI: u32 = 3;
+pub const POCKET_ABI: u32 = 4;
 
 /// No token.
 pub const POCKET_NO_TOKEN: u32 = 0xFFFF_FFFF;

@@ -1,6 +1,8 @@
 //! What a session is granted, and the bytes that follow from it.
 
+use pocket_runtime::plan::{CALL_STACK_BYTES, JOB_STACK_BYTES};
 use pocket_runtime::{CacheType, Limits, Plan, PlanError};
+use static_assertions::const_assert_eq;
 
 use crate::image::{Opened, PocketImage};
 use crate::pointer::{Out, read};
@@ -16,6 +18,9 @@ pub const POCKET_CACHE_I8: u32 = 1;
 pub const POCKET_STACK_BYTES: usize = 40 * 1024;
 /// Stack that a job takes of a worker, at most.
 pub const POCKET_JOB_STACK_BYTES: usize = 32 * 1024;
+// The header has the numbers, the runtime decides them.
+const_assert_eq!(POCKET_STACK_BYTES, CALL_STACK_BYTES);
+const_assert_eq!(POCKET_JOB_STACK_BYTES, JOB_STACK_BYTES);
 
 /// What a session is granted. Everything that the plan counts follows from this and the model's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +53,13 @@ pub extern "C" fn pocket_limits_new(context: u32) -> PocketLimits {
 #[repr(C)]
 pub struct PocketPlan {
     /// Bytes of the arena, which begins at a multiple of 64. Everything is in it: the session itself, its attention
-    /// cache, logits and scratch. Beyond it only the stack is used.
+    /// cache, logits and scratch. Beyond it only stacks are used.
     pub arena_bytes: usize,
     /// Bytes of the image.
     pub image_bytes: usize,
-    /// Arena and image together: the most memory that the model takes.
+    /// Bytes of stack: `POCKET_STACK_BYTES`, and `POCKET_JOB_STACK_BYTES` for every worker beside the calling thread.
+    pub stack_bytes: usize,
+    /// Arena, image and stacks together: the most memory that the model takes.
     pub peak_bytes: usize,
 }
 
@@ -97,9 +104,10 @@ pub unsafe extern "C" fn pocket_plan_session(
     status(|| {
         // SAFETY: the header's contract.
         let (opened, limits, out) = unsafe { (Opened::behind(image)?, read(limits)?, Out::new(plan)?) };
-        let arena_bytes = Planned::new(opened, limits)?.arena_bytes;
-        let image_bytes = opened.image.bytes().len();
-        out.set(PocketPlan { arena_bytes, image_bytes, peak_bytes: arena_bytes.saturating_add(image_bytes) });
+        let Planned { plan, arena_bytes, .. } = Planned::new(opened, limits)?;
+        let (image_bytes, stack_bytes) = (opened.image.bytes().len(), plan.stack_bytes());
+        let peak_bytes = arena_bytes.saturating_add(image_bytes).saturating_add(stack_bytes);
+        out.set(PocketPlan { arena_bytes, image_bytes, stack_bytes, peak_bytes });
         Ok(())
     })
 }

@@ -199,7 +199,8 @@ static void limits_and_arenas(const pocket_image *image, const unsigned char *by
     EXPECT(limits.context == 64 && limits.batch == 64 && limits.workers == 1 && limits.chat_bytes == 256);
     pocket_plan plan;
     GIVES(POCKET_OK, pocket_plan_session(image, &limits, &plan));
-    EXPECT(plan.peak_bytes == plan.arena_bytes + plan.image_bytes && plan.arena_bytes % 64 == 0);
+    EXPECT(plan.peak_bytes == plan.arena_bytes + plan.image_bytes + plan.stack_bytes && plan.arena_bytes % 64 == 0);
+    EXPECT(plan.stack_bytes == POCKET_STACK_BYTES + (limits.workers - 1) * POCKET_JOB_STACK_BYTES);
     pocket_session *session = NULL;
     unsigned char *arena = (unsigned char *)aligned(plan.arena_bytes + 64);
 

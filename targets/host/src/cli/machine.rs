@@ -93,6 +93,7 @@ impl<U: UseSession> WithKernels for Begin<'_, U> {
 pub(super) struct Memory {
     image_bytes: u64,
     arena_bytes: u64,
+    stack_bytes: u64,
     planned_bytes: u64,
     measured: Option<Usage>,
 }
@@ -103,6 +104,7 @@ impl Memory {
         Self {
             image_bytes: image_bytes as u64,
             arena_bytes: plan.arena_bytes() as u64,
+            stack_bytes: plan.stack_bytes() as u64,
             planned_bytes: plan.peak_bytes(image_bytes) as u64,
             measured: Usage::now(),
         }
@@ -110,8 +112,9 @@ impl Memory {
 
     /// The planned part, in words.
     pub(super) fn planned(&self) -> String {
-        let [planned, image, arena] = [self.planned_bytes, self.image_bytes, self.arena_bytes].map(bytes);
-        format!("planned {planned} = image {image} + arena {arena}")
+        let Self { planned_bytes, image_bytes, arena_bytes, stack_bytes, .. } = *self;
+        let [planned, image, arena, stacks] = [planned_bytes, image_bytes, arena_bytes, stack_bytes].map(bytes);
+        format!("planned {planned} = image {image} + arena {arena} + stacks {stacks}")
     }
 
     /// The measured part, in words.

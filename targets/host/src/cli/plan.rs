@@ -21,7 +21,7 @@ const BAR: usize = 48;
 
 /// Show the memory that a session takes, region by region.
 ///
-/// The peak is the image, read in place, and the arena; nothing else is written but stacks. Phases use the same scratch
+/// The peak is the image, read in place, the arena, and the stacks; nothing else is written. Phases use the same scratch
 /// memory in turn. With --budget the exit code is 3 if the peak exceeds it, and the longest context that fits is named.
 #[derive(Debug, Args)]
 pub(super) struct PlanCommand {
@@ -29,7 +29,7 @@ pub(super) struct PlanCommand {
     image: PathBuf,
     #[command(flatten)]
     limits: LimitArgs,
-    /// The most that image and arena may take: 300MB is 300·10⁶ bytes, 300MiB is 300·2²⁰.
+    /// The most that image, arena and stacks may take: 300MB is 300·10⁶ bytes, 300MiB is 300·2²⁰.
     #[arg(long, value_name = "BYTES")]
     budget: Option<ByteCount>,
     /// Print the plan as JSON.
@@ -46,6 +46,7 @@ struct Outcome {
     kv: &'static str,
     image_bytes: u64,
     arena_bytes: u64,
+    stack_bytes: u64,
     peak_bytes: u64,
     budget_bytes: Option<u64>,
     fits: Option<bool>,
@@ -79,6 +80,7 @@ impl PlanCommand {
             kv: self.limits.kv.name(),
             image_bytes: image_bytes as u64,
             arena_bytes: plan.arena_bytes() as u64,
+            stack_bytes: plan.stack_bytes() as u64,
             peak_bytes: plan.peak_bytes(image_bytes) as u64,
             budget_bytes: budget,
             fits: budget.map(|budget| plan.peak_bytes(image_bytes) as u64 <= budget),
@@ -143,7 +145,7 @@ impl Outcome {
 
     fn print(&self, plan: &Plan) -> Result<()> {
         let mut out = io::stdout().lock();
-        let Self { context, batch, workers, kv, image_bytes, arena_bytes, peak_bytes, .. } = self;
+        let Self { context, batch, workers, kv, image_bytes, arena_bytes, stack_bytes, peak_bytes, .. } = self;
         writeln!(out, "context {context}, batch {batch}, workers {workers}, {kv} cache\n")?;
         let whole = (0, *arena_bytes);
         let scratch = (self.scratch_offset, arena_bytes - self.scratch_offset);
@@ -159,6 +161,7 @@ impl Outcome {
             writeln!(out, "{:<30} {:>23}", format!("scratch of {}", phase.name()), plan.phase_bytes(phase))?;
         }
         writeln!(out, "{:<30} {arena_bytes:>23}", "arena")?;
+        writeln!(out, "{:<30} {stack_bytes:>23}", "stacks")?;
         writeln!(out, "{:<30} {image_bytes:>23}", "image, read in place")?;
         writeln!(out, "{:<30} {peak_bytes:>23} = {}", "peak", bytes(*peak_bytes))?;
         if let (Some(budget), Some(longest)) = (self.budget_bytes, self.largest_context) {

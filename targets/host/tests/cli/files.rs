@@ -113,12 +113,14 @@ fn help_and_usage() {
 }
 
 #[test]
-fn plan_counts_image_and_arena() {
+fn plan_counts_image_arena_and_stacks() {
     let plan = pocket(line("plan {} --context 200 --batch 16 --workers 3 --kv i8 --json", &[&image()])).json();
     let number = |name: &str| plan[name].as_u64().unwrap();
     assert_eq!((number("context"), number("batch"), number("workers")), (200, 16, 3));
     assert_eq!(number("image_bytes"), fs::metadata(image()).unwrap().len());
-    assert_eq!(number("peak_bytes"), number("image_bytes") + number("arena_bytes"));
+    // A call's and two workers' jobs'.
+    assert_eq!(number("stack_bytes"), (40 + 2 * 32) << 10);
+    assert_eq!(number("peak_bytes"), number("image_bytes") + number("arena_bytes") + number("stack_bytes"));
     let ends = plan["regions"].as_array().unwrap().iter();
     let ends = ends.map(|region| region["offset"].as_u64().unwrap() + region["bytes"].as_u64().unwrap());
     assert!(ends.max().unwrap() <= number("arena_bytes"));
