@@ -5,6 +5,8 @@ mod pocket;
 
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;

@@ -64,6 +64,9 @@ enum Command {
     Detokenize(tokenize::Detokenize),
     #[command(subcommand)]
     Golden(golden::GoldenCommand),
+    /// What `pack` starts for a file's chat template.
+    #[command(name = crate::text::TEMPLATE_COMMAND, hide = true)]
+    TemplateTable,
 }
 
 /// Runs the command that was asked for.
@@ -98,6 +101,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Tokenize(command) => command.run().map(done),
         Command::Detokenize(command) => command.run().map(done),
         Command::Golden(command) => command.run().map(done),
+        Command::TemplateTable => crate::text::serve_template(io::stdin().lock(), io::stdout().lock()).map(done),
     }
 }
 

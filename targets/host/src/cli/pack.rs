@@ -1,6 +1,7 @@
 //! `pocket pack`: GGUF in, image out.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -57,6 +58,8 @@ impl Pack {
         };
         let text = self.prefix.as_deref().map(read_prefix).transpose()?;
         let prefix = text.as_deref().map(|text| Prefix { text, cache: self.kv.cache() });
+        let program =
+            env::current_exe().context("the path of this program, which runs the chat template, is not known")?;
         // Drawn on stderr, and only if that is a terminal.
         let bar = ProgressBar::new(0)
             .with_style(ProgressStyle::with_template("packing {bar:40} {bytes}/{total_bytes} {bytes_per_sec}")?);
@@ -64,7 +67,8 @@ impl Pack {
             bar.set_length(total);
             bar.set_position(done);
         };
-        let packed = pack_file(&self.input, &self.output, &Options { quant, prefix }, &mut progress);
+        let options = Options { quant, prefix, template_program: Some(&program) };
+        let packed = pack_file(&self.input, &self.output, &options, &mut progress);
         bar.finish_and_clear();
         let report = packed?;
         if self.json { print_json(&report) } else { self.print(&report) }

@@ -33,6 +33,14 @@ pub enum PackError {
     /// The prefix cannot be computed.
     #[error("the prefix cannot be computed: {0}")]
     Prefix(#[from] PrefixError),
+    /// The program that is to run the chat template does not run.
+    #[error("{} cannot be started to run the chat template: {source}", program.display())]
+    TemplateProgram {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The tokenizer cannot be packed.
     #[error(transparent)]
     Tokenizer(#[from] TextBuildError),

@@ -6,8 +6,8 @@
 //!
 //! A template is a stranger's program, and some thousands of chats are rendered to see what
 //! it does. So steps are counted, those of a chat and those of all together, and so are the
-//! bytes that it writes. What it keeps in variables is not: a template that doubles a text
-//! in a loop takes what memory there is.
+//! bytes that it writes. What it keeps in variables is not counted, so files that others
+//! wrote are left to a process of its own, see `apart`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -22,6 +22,7 @@
 //! (Llama 3.2's does) writes the fixed date it has for that case, and the same model is
 //! packed into the same image every day.
 
+mod apart;
 mod check;
 mod jinja;
 mod probe;
@@ -31,10 +32,14 @@ use pocket_runtime::text::{ChatTemplate, Tokenizer};
 
 use super::error::{TemplateError, printable};
 use super::section::AlignedBytes;
+pub(crate) use apart::{TEMPLATE_COMMAND, build_template_apart, serve_template};
 use jinja::Jinja;
 use table::Draft;
 
 /// Packs a chat template. The section belongs at a multiple of four bytes.
+///
+/// The template is run in this process: a hostile one can take all of its memory.
+/// [`crate::pack::Options::template_program`] bounds it.
 ///
 /// # Errors
 /// [`TemplateError`] if the template can't be run or can't be expressed as a table.
