@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::isa::{Isa, MissingIsa, WithKernels};
 use crate::memory::HostArena;
 use crate::pool::Pool;
+use crate::printable::{one_line, printable};
 
 /// Version of the file format.
 const FORMAT: u32 = 1;
@@ -47,13 +48,13 @@ enum Cache {
 #[non_exhaustive]
 pub enum GoldenError {
     /// It is no golden file.
-    #[error("it is no golden file ({0}); record one with `pocket golden record`")]
+    #[error("it is no golden file ({}); record one with `pocket golden record`", one_line(&.0.to_string()))]
     Json(#[from] serde_json::Error),
     /// It has another version, or lists that do not belong together.
     #[error("the golden file has a format that this release does not read; record it again")]
     Format,
     /// It is about another model.
-    #[error("the golden file was recorded for another model ({}); record one for this image", .model.escape_debug())]
+    #[error("the golden file was recorded for another model ({}); record one for this image", printable(.model))]
     OtherModel {
         /// The name of that model.
         model: String,

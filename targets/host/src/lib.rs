@@ -17,6 +17,7 @@ pub mod memory;
 pub mod npy;
 pub mod pack;
 pub mod pool;
+mod printable;
 pub mod quant;
 pub mod sign;
 pub mod synth;

@@ -18,3 +18,6 @@ mod prefix;
 mod sign;
 #[path = "cli/speech.rs"]
 mod speech;
+#[cfg(target_os = "linux")]
+#[path = "cli/terminal.rs"]
+mod terminal;

@@ -14,7 +14,7 @@ use pocket_runtime::text::{Role, Turn};
 use super::arguments::{IsaArgs, LimitArgs, PagesArgs};
 use super::interrupt;
 use super::machine::{HostSession, Machine, Memory, UseSession, load, open};
-use super::run::print;
+use super::output::{complain, print};
 use super::voice::{Voice, VoiceArgs};
 
 /// Talk with a model, a line a turn.
@@ -78,7 +78,7 @@ impl UseSession for Talk<'_> {
                 }
                 _ => match interrupt::while_replying(|| self.turn(&mut session, line)) {
                     // What was said before this line still stands.
-                    Err(error) if !error.is::<io::Error>() => eprintln!("error: {error:#}"),
+                    Err(error) if !error.is::<io::Error>() => complain(&error),
                     result => result?,
                 },
             }

@@ -77,7 +77,7 @@ pub fn main() -> ExitCode {
         // Whoever reads has read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::complain(&error);
             ExitCode::FAILURE
         }
     }

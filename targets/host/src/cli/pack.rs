@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::arguments::Kv;
 use super::output::{bytes, print_json};
+use crate::printable::one_line;
 
 /// Pack a GGUF file into an image.
 ///
@@ -95,7 +96,7 @@ impl Pack {
             writeln!(out, "{kind}: {tensors} tensors, relative error at most {error:.4}")?;
         }
         for note in notes {
-            writeln!(out, "note: {note}")?;
+            writeln!(out, "note: {}", one_line(note))?;
         }
         Ok(())
     }

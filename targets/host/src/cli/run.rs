@@ -14,13 +14,13 @@ use serde::Serialize;
 
 use super::arguments::{IsaArgs, LimitArgs, PagesArgs};
 use super::machine::{HostSession, Machine, Memory, UseSession, load, open};
-use super::output::{per_second, print_json};
+use super::output::{per_second, print, print_json};
 use super::voice::{Voice, VoiceArgs};
 
 /// Answer one prompt.
 ///
-/// The reply goes to stdout as it comes; afterwards speed, context and memory go to stderr. With --json everything
-/// goes to stdout as one object at the end.
+/// The reply goes to stdout as it comes, on a terminal with its control characters shown, not sent; afterwards speed,
+/// context and memory go to stderr. With --json everything goes to stdout as one object at the end.
 #[derive(Debug, Args)]
 pub(super) struct Run {
     /// The image.
@@ -114,13 +114,6 @@ impl UseSession for Answer<'_> {
         printed?;
         Ok(Outcome::new(run, &session, (prompt_tokens, prefill), (text, reply, begin.elapsed())))
     }
-}
-
-/// Prints a piece of a reply at once.
-pub(super) fn print(piece: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(piece.as_bytes())?;
-    out.flush()
 }
 
 impl Outcome {

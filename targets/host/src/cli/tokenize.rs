@@ -9,6 +9,7 @@ use pocket_runtime::text::{Specials, scratch_len};
 
 use super::arguments::Ids;
 use super::machine::{map, open};
+use super::output::print;
 use super::voice::normalised;
 
 /// Turn text from stdin into token ids, a JSON list.
@@ -23,7 +24,8 @@ pub(super) struct Tokenize {
 
 /// Turn token ids from stdin into text; they may be a JSON list or numbers between commas or spaces.
 ///
-/// What is written are exactly the tokens' bytes: if they end inside a character, so does the output.
+/// What is written are exactly the tokens' bytes: if they end inside a character, so does the output. On a terminal
+/// control characters are shown, not sent.
 #[derive(Debug, Args)]
 pub(super) struct Detokenize {
     /// The image whose tokenizer is used.
@@ -58,10 +60,7 @@ impl Detokenize {
                 None => bail!("token {id} is not in the vocabulary of {} tokens", tokenizer.vocabulary()),
             }
         }
-        let mut out = io::stdout().lock();
-        out.write_all(&text)?;
-        out.flush()?;
-        Ok(())
+        Ok(print(text)?)
     }
 }
 

@@ -48,9 +48,9 @@ pub enum PackError {
     #[error("{0}")]
     Config(ConfigError),
     /// An architecture that is not packed.
-    #[error("the architecture {name:?} is not supported; `llama` and `qwen3` are")]
+    #[error("the architecture \"{name}\" is not supported; `llama` and `qwen3` are")]
     Architecture {
-        /// What the file says.
+        /// What the file says, escaped and cut.
         name: String,
     },
     /// Something in the metadata that the runtime cannot do.

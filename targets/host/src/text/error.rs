@@ -183,17 +183,3 @@ pub enum TemplateError {
     #[error("the packed chat template does not open, which is a mistake of this packer: {0}")]
     Unsound(TextError),
 }
-
-/// Bytes made fit to print: escaped, and cut at 64 characters.
-pub(super) fn printable(bytes: &[u8]) -> String {
-    printable_up_to(64, &String::from_utf8_lossy(bytes))
-}
-
-/// Text made fit to print: escaped, and cut at so many characters.
-pub(super) fn printable_up_to(most: usize, text: &str) -> String {
-    let mut shown: String = text.chars().take(most).flat_map(char::escape_debug).collect();
-    if text.chars().nth(most).is_some() {
-        shown.push('…');
-    }
-    shown
-}

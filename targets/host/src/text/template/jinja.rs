@@ -16,7 +16,8 @@ use std::io;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use pocket_runtime::text::{RenderOptions, Role, Turn};
 
-use super::super::error::{TemplateError, printable_up_to};
+use super::super::error::TemplateError;
+use crate::printable::printable_up_to;
 
 /// Steps after which a template that does not end is stopped. Usual templates take some hundreds for a chat.
 const FUEL: u64 = 50_000;

@@ -30,11 +30,13 @@ mod table;
 
 use pocket_runtime::text::{ChatTemplate, Tokenizer};
 
-use super::error::{TemplateError, printable};
+use super::error::TemplateError;
 use super::section::AlignedBytes;
 pub(crate) use apart::{TEMPLATE_COMMAND, build_template_apart, serve_template};
 use jinja::Jinja;
 use table::Draft;
+
+use crate::printable::printable;
 
 /// Packs a chat template. The section belongs at a multiple of four bytes.
 ///
@@ -65,7 +67,7 @@ fn stop_tokens(draft: &Draft, tokenizer: &Tokenizer<'_>) -> Result<Vec<u32>, Tem
     let mut tokens: Vec<u32> = written.into_iter().chain(tokenizer.eos()).collect();
     tokens.dedup();
     if tokens.is_empty() {
-        return Err(TemplateError::NoStopToken { end: printable(end.as_bytes()) });
+        return Err(TemplateError::NoStopToken { end: printable(end) });
     }
     Ok(tokens)
 }
