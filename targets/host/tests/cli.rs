@@ -18,6 +18,8 @@ mod prefix;
 mod sign;
 #[path = "cli/speech.rs"]
 mod speech;
+#[path = "cli/state.rs"]
+mod state;
 #[cfg(target_os = "linux")]
 #[path = "cli/terminal.rs"]
 mod terminal;

@@ -20,6 +20,7 @@ mod shape;
 mod sign;
 mod stages;
 mod start;
+mod state;
 mod sweep;
 mod synth;
 mod tokenize;

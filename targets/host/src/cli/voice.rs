@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, anyhow};
 use clap::Args;
 use pocket_kernels::Kernels;
-use pocket_runtime::generate::{Reply, Until};
+use pocket_runtime::generate::{Ending, Reply, Until};
 use pocket_runtime::text::{
     ChatTemplate, RenderOptions, Specials, StopStrings, TextError, Tokenizer, Turn, scratch_len,
 };
@@ -108,19 +108,21 @@ impl Voice<'_> {
         turns: &[Turn<'_>],
     ) -> Result<()> {
         let Written { text, ranges } = self.write(template, turns, true)?;
-        let mut scratch = vec![0; scratch_len(text.len())];
-        let mut ids = vec![0; text.len()];
-        let count = self.tokenizer.encode(&text, Specials::RecogniseOutside(&ranges), &mut scratch, &mut ids)?;
-        let ids = &ids[..count];
+        let ids = self.encode(&text, Specials::RecogniseOutside(&ranges))?;
         let context = session.plan().limits().context;
-        if count > context as usize {
+        if ids.len() > context as usize {
             return Err(does_not_fit(context, session.room()));
         }
         let same = ids.iter().zip(session.tokens()).take_while(|(new, old)| new == old).count();
         // The last token is computed in any case: the reply needs its logits.
-        let keep = same.min(count.saturating_sub(1));
+        let keep = same.min(ids.len().saturating_sub(1));
         session.rewind(keep)?;
         Ok(session.prefill(&ids[keep..])?)
+    }
+
+    /// Whether a chat cannot go on by appending to it.
+    pub(super) fn writes_anew(&self) -> bool {
+        self.template.is_some_and(|template| !template.appends(None))
     }
 
     /// Renders turns and what begins a reply.
@@ -146,6 +148,14 @@ impl Voice<'_> {
         Ok(Written { text, ranges })
     }
 
+    /// The tokens of text.
+    fn encode(&self, text: &str, specials: Specials<'_>) -> Result<Vec<u32>> {
+        let (mut scratch, mut ids) = (vec![0; scratch_len(text.len())], vec![0; text.len()]);
+        let count = self.tokenizer.encode(text, specials, &mut scratch, &mut ids)?;
+        ids.truncate(count);
+        Ok(ids)
+    }
+
     /// Appends text; before any work it is clear whether it fits.
     fn hear<K: Kernels>(&self, session: &mut HostSession<'_, K>, text: &str, specials: Specials<'_>) -> Result<usize> {
         let (room, context) = (session.room(), session.plan().limits().context);
@@ -160,13 +170,15 @@ impl Voice<'_> {
         })
     }
 
-    /// Generates a reply and gives its text to `emit`; `cancel` ends it.
+    /// Generates a reply, gives its text to `emit` as it comes, and in the end; `cancel` ends it. The session then holds
+    /// what was shown.
     pub(super) fn reply<K: Kernels>(
         &mut self,
         session: &mut HostSession<'_, K>,
         cancel: &AtomicBool,
-        emit: impl FnMut(&str),
-    ) -> Result<Reply> {
+        mut emit: impl FnMut(&str),
+    ) -> Result<(String, Reply)> {
+        let (start, mut text) = (session.position(), String::new());
         let stops: Vec<&str> = self.stop_strings.iter().map(String::as_str).collect();
         let mut held = vec![0; StopStrings::held_bytes(&stops)];
         let until = Until {
@@ -175,7 +187,26 @@ impl Voice<'_> {
             tokens: self.tokens,
             cancel,
         };
-        Ok(session.generate(&self.tokenizer, &mut self.sampler, until, emit)?)
+        let reply = session.generate(&self.tokenizer, &mut self.sampler, until, |piece: &str| {
+            text.push_str(piece);
+            emit(piece);
+        })?;
+        if reply.ending == Ending::StopString {
+            self.keep_shown(session, start, &text)?;
+        }
+        Ok((text, reply))
+    }
+
+    /// Takes back what a stop string cut off a reply that began at `start`.
+    fn keep_shown<K: Kernels>(&self, session: &mut HostSession<'_, K>, start: usize, shown: &str) -> Result<()> {
+        let ids = self.encode(shown, Specials::AsText)?;
+        let said = session.tokens().get(start..).unwrap_or_default();
+        let same = ids.iter().zip(said).take_while(|(new, old)| new == old).count();
+        session.rewind(start + same)?;
+        match ids.get(same..) {
+            None | Some([]) => Ok(()),
+            Some(rest) => Ok(session.prefill(rest)?),
+        }
     }
 }
 

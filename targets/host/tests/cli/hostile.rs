@@ -5,22 +5,10 @@ use std::fs;
 use pocket_pack::pack::{Options, PackError, pack_file};
 use tempfile::TempDir;
 
-use crate::pocket::{gguf, image, line, names, pocket};
+use crate::pocket::{gguf, image, line, names, pocket, with_string};
 
 /// What would set a terminal's title, begin a line, move its cursor, and turn the rest of the line around.
 const COMMANDS: &str = "\x1b]0;x\x07\r\n\u{9b}\u{202e}";
-
-/// A small model's file with another value in the place of a string of its metadata, filled up with spaces.
-fn with_string(key: &str, value: &str) -> Vec<u8> {
-    let mut file = fs::read(gguf("tiny-qwen3-q4_1")).unwrap();
-    let at = file.windows(key.len()).position(|window| window == key.as_bytes()).expect("the model has the key");
-    // A string's type, its length, its bytes.
-    let (len, text) = file[at + key.len() + 4..].split_at_mut(8);
-    let text = &mut text[..u64::from_le_bytes(len.try_into().unwrap()) as usize];
-    text.fill(b' ');
-    text[..value.len()].copy_from_slice(value.as_bytes());
-    file
-}
 
 /// A small model's file with other words of the same lengths.
 fn with_words(words: &[(&str, &str)]) -> Vec<u8> {
