@@ -49,7 +49,7 @@ impl Chat {
         let planned = Memory::now(&image, &machine.plan).planned();
         eprintln!("context {} positions; {planned}", machine.plan.limits().context);
         eprintln!("/reset forgets, /quit ends, Ctrl-C stops a reply");
-        machine.with_session(&image, Talk { voice, state: &self.state, said: Vec::new() })
+        machine.with_session(&image, Talk { voice, state: &self.state, said: Vec::new() })?
     }
 }
 
@@ -62,9 +62,9 @@ struct Talk<'a> {
 }
 
 impl UseSession for Talk<'_> {
-    type Out = ();
+    type Out = Result<()>;
 
-    fn with<K: Kernels>(mut self, mut session: HostSession<'_, K>) -> Result<()> {
+    fn with<K: Kernels>(mut self, mut session: HostSession<'_, K>) -> Self::Out {
         session.cancel_by(interrupt::flag());
         self.state.take_up(&mut session)?;
         self.turns(&mut session)?;

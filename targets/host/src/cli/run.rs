@@ -71,7 +71,7 @@ impl Run {
         let voice = self.voice.open(&image)?;
         self.state.check(&voice)?;
         let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;
-        let mut outcome = machine.with_session(&image, Answer { run: &self, voice })?;
+        let mut outcome = machine.with_session(&image, Answer { run: &self, voice })??;
         outcome.isa = machine.isa.name();
         let memory = Memory::now(&image, &machine.plan);
         outcome.memory = Some(memory);
@@ -86,9 +86,9 @@ struct Answer<'a> {
 }
 
 impl UseSession for Answer<'_> {
-    type Out = Outcome;
+    type Out = Result<Outcome>;
 
-    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<Outcome> {
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
         let Self { run, mut voice } = self;
         run.state.take_up(&mut session)?;
         let state_tokens = session.position();

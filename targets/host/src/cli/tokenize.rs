@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use pocket_runtime::text::{Specials, scratch_len};
+use pocket_runtime::text::Specials;
 
 use super::arguments::Ids;
 use super::machine::{map, open};
 use super::output::print;
-use super::voice::normalised;
+use crate::prompt::{encode, normalised};
 
 /// Turn text from stdin into token ids, a JSON list.
 #[derive(Debug, Args)]
@@ -39,11 +39,8 @@ impl Tokenize {
         let text = read_stdin()?;
         let text = normalised(&tokenizer, &text);
         let specials = if self.special { Specials::Recognise } else { Specials::AsText };
-        // No word is longer than the text, and no token shorter than a byte.
-        let mut scratch = vec![0; scratch_len(text.len())];
-        let mut ids = vec![0; text.len()];
-        let count = tokenizer.encode(&text, specials, &mut scratch, &mut ids)?;
-        writeln!(io::stdout(), "{}", serde_json::to_string(&ids[..count])?)?;
+        let ids = encode(&tokenizer, &text, specials)?;
+        writeln!(io::stdout(), "{}", serde_json::to_string(&ids)?)?;
         Ok(())
     }
 }

@@ -1,21 +1,17 @@
 //! How a model is spoken to: its tokenizer, its template, and what ends its replies.
 
-use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
 use pocket_kernels::Kernels;
 use pocket_runtime::generate::{Ending, Reply, Until};
-use pocket_runtime::text::{
-    ChatTemplate, RenderOptions, Specials, StopStrings, TextError, Tokenizer, Turn, scratch_len,
-};
+use pocket_runtime::text::{ChatTemplate, Specials, StopStrings, TextError, Tokenizer, Turn};
 use pocket_runtime::{Error, Image, ImageError, Part, Sampler};
-use unicode_normalization::UnicodeNormalization;
 
 use super::arguments::SamplingArgs;
 use super::machine::HostSession;
+use crate::prompt::{Written, encode, normalised};
 
 /// How the model is spoken to.
 #[derive(Clone, Debug, Args)]
@@ -95,8 +91,8 @@ impl Voice<'_> {
         session: &mut HostSession<'_, K>,
         turns: &[Turn<'_>],
     ) -> Result<usize> {
-        let Written { text, ranges } = self.write(template, turns, session.position() == 0)?;
-        self.hear(session, &text, Specials::RecogniseOutside(&ranges))
+        let written = Written::new(&self.tokenizer, template, turns, session.position() == 0)?;
+        self.hear(session, &written.text, written.specials())
     }
 
     /// Makes the session hold this chat and what begins a reply, keeping what it holds already; before any work it is
@@ -107,8 +103,7 @@ impl Voice<'_> {
         session: &mut HostSession<'_, K>,
         turns: &[Turn<'_>],
     ) -> Result<()> {
-        let Written { text, ranges } = self.write(template, turns, true)?;
-        let ids = self.encode(&text, Specials::RecogniseOutside(&ranges))?;
+        let ids = Written::new(&self.tokenizer, template, turns, true)?.tokens(&self.tokenizer)?;
         let context = session.plan().limits().context;
         if ids.len() > context as usize {
             return Err(does_not_fit(context, session.room()));
@@ -123,37 +118,6 @@ impl Voice<'_> {
     /// Whether a chat cannot go on by appending to it.
     pub(super) fn writes_anew(&self) -> bool {
         self.template.is_some_and(|template| !template.appends(None))
-    }
-
-    /// Renders turns and what begins a reply.
-    fn write(&self, template: &ChatTemplate<'_>, turns: &[Turn<'_>], first: bool) -> Result<Written> {
-        // Contents are normalised before they are rendered, so that the ranges of the rendered text stay right.
-        let contents: Vec<Cow<'_, str>> = turns.iter().map(|turn| normalised(&self.tokenizer, turn.content)).collect();
-        let turns: Vec<Turn<'_>> =
-            turns.iter().zip(&contents).map(|(turn, content)| Turn { role: turn.role, content }).collect();
-        let options = RenderOptions { generation_prompt: true, thinking: None };
-        let mut ranges = vec![0..0; turns.len()];
-        let mut render = |out: &mut [u8]| {
-            let rendered = match first {
-                true => template.render(&turns, options, out, &mut ranges),
-                false => template.render_following(&turns, options, out, &mut ranges),
-            };
-            rendered.map(|rendered| rendered.text.to_owned())
-        };
-        // Rendering into nothing says how much room it takes.
-        let text = match render(&mut []) {
-            Err(TextError::RenderTooLong { need, .. }) => render(&mut vec![0; need as usize])?,
-            other => other?,
-        };
-        Ok(Written { text, ranges })
-    }
-
-    /// The tokens of text.
-    fn encode(&self, text: &str, specials: Specials<'_>) -> Result<Vec<u32>> {
-        let (mut scratch, mut ids) = (vec![0; scratch_len(text.len())], vec![0; text.len()]);
-        let count = self.tokenizer.encode(text, specials, &mut scratch, &mut ids)?;
-        ids.truncate(count);
-        Ok(ids)
     }
 
     /// Appends text; before any work it is clear whether it fits.
@@ -199,7 +163,7 @@ impl Voice<'_> {
 
     /// Takes back what a stop string cut off a reply that began at `start`.
     fn keep_shown<K: Kernels>(&self, session: &mut HostSession<'_, K>, start: usize, shown: &str) -> Result<()> {
-        let ids = self.encode(shown, Specials::AsText)?;
+        let ids = encode(&self.tokenizer, shown, Specials::AsText)?;
         let said = session.tokens().get(start..).unwrap_or_default();
         let same = ids.iter().zip(said).take_while(|(new, old)| new == old).count();
         session.rewind(start + same)?;
@@ -210,24 +174,9 @@ impl Voice<'_> {
     }
 }
 
-/// A rendered chat.
-struct Written {
-    text: String,
-    /// Where the contents of the turns lie.
-    ranges: Vec<Range<usize>>,
-}
-
 fn does_not_fit(context: u32, room: usize) -> anyhow::Error {
     anyhow!(
         "the text does not fit: the context is planned for {context} positions and {room} of them are free; shorten \
          the text, start anew or use a larger --context"
     )
-}
-
-/// The text in the form that the tokenizer wants.
-pub(super) fn normalised<'t>(tokenizer: &Tokenizer<'_>, text: &'t str) -> Cow<'t, str> {
-    if !tokenizer.wants_nfc() || unicode_normalization::is_nfc(text) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.nfc().collect())
 }
