@@ -13,7 +13,7 @@ fuzz_target!(|file: &[u8]| {
     static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a temporary folder"));
     let output = FOLDER.path().join("model.pocket");
     let quant = if file.len().is_multiple_of(2) { Quant::Q8 } else { Quant::Q4 };
-    match pack_bytes(file, "fuzz", &output, &Options { quant, prefix: None }, &mut |_| {}) {
+    match pack_bytes(file, "fuzz", &output, &Options { quant, ..Options::default() }, &mut |_| {}) {
         Ok(_) => {
             let image = AlignedBytes::copy_of(&std::fs::read(&output).expect("the image that was just written"));
             pocket_fuzz::run(&Image::open(&image).expect("the packer opened it"));

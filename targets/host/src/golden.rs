@@ -5,13 +5,13 @@
 //! position that differs, and it knows the model by what its logits depend on, so packing a model anew changes nothing.
 
 use pocket_kernels::Kernels;
-use pocket_runtime::{CacheType, Error, Image, Limits, Plan, Session};
+use pocket_runtime::{CacheType, Error, Image, Limits};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::isa::{Isa, MissingIsa, WithKernels};
-use crate::memory::HostArena;
-use crate::pool::Pool;
+use crate::isa::{Isa, MissingIsa};
+use crate::machine::{HostSession, Machine, MachineError, UseSession};
+use crate::printable::{one_line, printable};
 
 /// Version of the file format.
 const FORMAT: u32 = 1;
@@ -47,13 +47,13 @@ enum Cache {
 #[non_exhaustive]
 pub enum GoldenError {
     /// It is no golden file.
-    #[error("it is no golden file ({0}); record one with `pocket golden record`")]
+    #[error("it is no golden file ({}); record one with `pocket golden record`", one_line(&.0.to_string()))]
     Json(#[from] serde_json::Error),
     /// It has another version, or lists that do not belong together.
     #[error("the golden file has a format that this release does not read; record it again")]
     Format,
     /// It is about another model.
-    #[error("the golden file was recorded for another model ({}); record one for this image", .model.escape_debug())]
+    #[error("the golden file was recorded for another model ({}); record one for this image", printable(.model))]
     OtherModel {
         /// The name of that model.
         model: String,
@@ -67,6 +67,16 @@ pub enum GoldenError {
     /// The system has no memory or threads.
     #[error("the system grants no memory or threads for the session: {0}")]
     System(#[from] std::io::Error),
+}
+
+impl From<MachineError> for GoldenError {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Run(error) => Self::Run(error),
+            MachineError::Isa(missing) => Self::Isa(missing),
+            MachineError::Memory { source, .. } | MachineError::Threads { source, .. } => Self::System(source),
+        }
+    }
 }
 
 /// One way of computing logits.
@@ -177,35 +187,28 @@ fn compute(
 ) -> Result<(), GoldenError> {
     let context = u32::try_from(ids.len()).unwrap_or(u32::MAX).max(way.batch.min(image.config().context));
     let limits = Limits { context, batch: way.batch, workers: way.workers, cache, word_bytes: 0 };
-    let plan = Plan::try_new(image.config(), &limits).map_err(Error::from)?;
-    let mut arena = HostArena::new(plan.arena_bytes())?;
-    let pool = Pool::new(way.workers as usize)?;
-    Ok(way.isa.run(Passes { image, plan, arena: &mut arena, pool: &pool, ids, rewind, each })??)
+    Ok(Machine::new(image, &limits, way.isa)?.with_session(image, Passes { ids, rewind, each })??)
 }
 
 /// The passes of [`compute`].
 struct Passes<'a> {
-    image: &'a Image<'a>,
-    plan: Plan,
-    arena: &'a mut HostArena,
-    pool: &'a Pool,
     ids: &'a [u32],
     rewind: bool,
     each: Each<'a>,
 }
 
-impl WithKernels for Passes<'_> {
+impl UseSession for Passes<'_> {
     type Out = Result<(), Error>;
 
-    fn with<K: Kernels>(self, kernels: K) -> Self::Out {
-        let Self { image, plan, arena, pool, ids, rewind, each } = self;
-        let mut session = Session::new(image, &plan, arena.bytes(), kernels, pool)?;
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
+        let Self { ids, rewind, each } = self;
+        let vocabulary = session.plan().config().vocabulary;
         session.prefill_each(ids, |position, logits| each(false, position, hash(logits)))?;
         if rewind {
             let half = ids.len() / 2;
             session.rewind(half)?;
             // Other tokens in between leave other keys and values behind, which must not be seen again.
-            let others: Vec<u32> = ids[half..].iter().map(|id| (id + 1) % plan.config().vocabulary).collect();
+            let others: Vec<u32> = ids[half..].iter().map(|id| (id + 1) % vocabulary).collect();
             session.prefill(&others)?;
             session.rewind(half)?;
             session.prefill_each(&ids[half..], |position, logits| each(true, position, hash(logits)))?;

@@ -5,6 +5,8 @@ mod pocket;
 
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/hostile.rs"]
+mod hostile;
 #[cfg(target_os = "linux")]
 #[path = "cli/memory.rs"]
 mod memory;
@@ -16,3 +18,8 @@ mod prefix;
 mod sign;
 #[path = "cli/speech.rs"]
 mod speech;
+#[path = "cli/state.rs"]
+mod state;
+#[cfg(target_os = "linux")]
+#[path = "cli/terminal.rs"]
+mod terminal;

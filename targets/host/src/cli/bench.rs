@@ -126,7 +126,7 @@ impl Bench {
             for &depth in &self.prefill {
                 let before = buffer.read_rate(isa, &pool)?;
                 let run = Measured { depth, decode: self.decode, batch: self.batch, meter: meter.as_ref() };
-                let [prefill, decode] = machine.with_session(&image, run)?;
+                let [prefill, decode] = machine.with_session(&image, run)??;
                 // Whatever else the machine does now and then should not make decoding look better than reading.
                 let rate = before.max(buffer.read_rate(isa, &pool)?);
                 let decode_tok_s = per_second(self.decode as usize, decode.seconds);
@@ -202,9 +202,9 @@ impl Measured<'_> {
 
 impl UseSession for Measured<'_> {
     /// Of prefill and of decoding.
-    type Out = [Cost; 2];
+    type Out = Result<[Cost; 2]>;
 
-    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<[Cost; 2]> {
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
         let vocabulary = session.plan().config().vocabulary;
         // Tokens without a pattern: a multiplicative hash of their number.
         let ids: Vec<u32> = (0..self.depth).map(|i| i.wrapping_mul(2_654_435_761) % vocabulary).collect();

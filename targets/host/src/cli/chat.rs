@@ -14,12 +14,14 @@ use pocket_runtime::text::{Role, Turn};
 use super::arguments::{IsaArgs, LimitArgs, PagesArgs};
 use super::interrupt;
 use super::machine::{HostSession, Machine, Memory, UseSession, load, open};
-use super::run::print;
+use super::output::{complain, print};
+use super::state::StateArgs;
 use super::voice::{Voice, VoiceArgs};
 
 /// Talk with a model, a line a turn.
 ///
 /// /reset forgets the conversation, /quit (or the end of input) ends it, Ctrl-C stops a reply and keeps what was said.
+/// Ctrl-C while there is no reply ends the program at once, and saves no state.
 #[derive(Debug, Args)]
 pub(super) struct Chat {
     /// The image.
@@ -32,6 +34,8 @@ pub(super) struct Chat {
     isa: IsaArgs,
     #[command(flatten)]
     pages: PagesArgs,
+    #[command(flatten)]
+    state: StateArgs,
 }
 
 impl Chat {
@@ -39,29 +43,40 @@ impl Chat {
         let file = load(&self.image, self.pages.pages)?;
         let image = open(&file)?;
         let voice = self.voice.open(&image)?;
+        self.state.check(&voice)?;
         let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;
         interrupt::listen()?;
         let planned = Memory::now(&image, &machine.plan).planned();
         eprintln!("context {} positions; {planned}", machine.plan.limits().context);
         eprintln!("/reset forgets, /quit ends, Ctrl-C stops a reply");
-        machine.with_session(&image, Talk { voice, said: Vec::new(), stale: false })
+        machine.with_session(&image, Talk { voice, state: &self.state, said: Vec::new() })?
     }
 }
 
 /// The conversation once there is a session.
 struct Talk<'a> {
     voice: Voice<'a>,
+    state: &'a StateArgs,
     /// What was said so far, the user and the model in turn.
     said: Vec<(Role, String)>,
-    /// Whether the session holds something else than what was said, as the template would write it.
-    stale: bool,
 }
 
 impl UseSession for Talk<'_> {
-    type Out = ();
+    type Out = Result<()>;
 
-    fn with<K: Kernels>(mut self, mut session: HostSession<'_, K>) -> Result<()> {
+    fn with<K: Kernels>(mut self, mut session: HostSession<'_, K>) -> Self::Out {
         session.cancel_by(interrupt::flag());
+        self.state.take_up(&mut session)?;
+        self.turns(&mut session)?;
+        // A stopped reply may have a token that is shown and not computed yet.
+        interrupt::while_replying(|| session.resume())?;
+        self.state.save(&session)
+    }
+}
+
+impl Talk<'_> {
+    /// Takes turns until there is no more line.
+    fn turns<K: Kernels>(&mut self, session: &mut HostSession<'_, K>) -> Result<()> {
         let prompt = if io::stdin().is_terminal() { "> " } else { "" };
         let mut lines = io::stdin().lock().lines();
         loop {
@@ -74,41 +89,40 @@ impl UseSession for Talk<'_> {
                 "/reset" => {
                     session.reset();
                     self.said.clear();
-                    self.stale = false;
                 }
-                _ => match interrupt::while_replying(|| self.turn(&mut session, line)) {
+                _ => match interrupt::while_replying(|| self.turn(session, line)) {
                     // What was said before this line still stands.
-                    Err(error) if !error.is::<io::Error>() => eprintln!("error: {error:#}"),
+                    Err(error) if !error.is::<io::Error>() => complain(&error),
                     result => result?,
                 },
             }
         }
     }
-}
 
-impl Talk<'_> {
     /// Takes a turn and prints the reply.
     fn turn<K: Kernels>(&mut self, session: &mut HostSession<'_, K>, line: String) -> Result<()> {
         let cancel = interrupt::flag();
         let start = session.position();
-        if let Err(error) = self.hear(session, &line) {
-            self.stale = true;
-            session.rewind(start.min(session.position()))?;
-            if let Some(StepError::Cancelled { .. }) = error.downcast_ref() {
-                eprintln!("(stopped; the line is forgotten)");
-                return Ok(());
-            }
-            return Err(error);
-        }
-        let mut text = String::new();
         let mut printed = Ok(());
-        let reply = self.voice.reply(session, cancel, |piece| {
-            text.push_str(piece);
-            printed = print(piece);
-            if printed.is_err() {
-                cancel.store(true, Ordering::Relaxed);
+        let replied = self.hear(session, &line).and_then(|()| {
+            self.voice.reply(session, cancel, |piece| {
+                printed = print(piece);
+                if printed.is_err() {
+                    cancel.store(true, Ordering::Relaxed);
+                }
+            })
+        });
+        let (text, reply) = match replied {
+            Ok(replied) => replied,
+            Err(error) => {
+                session.rewind(start.min(session.position()))?;
+                if let Some(StepError::Cancelled { .. }) = error.downcast_ref() {
+                    eprintln!("(stopped; the line is forgotten)");
+                    return Ok(());
+                }
+                return Err(error);
             }
-        })?;
+        };
         printed?;
         print("\n")?;
         match reply.ending {
@@ -121,8 +135,6 @@ impl Talk<'_> {
             _ => {}
         }
         self.said.extend([(Role::User, line), (Role::Assistant, text)]);
-        let appends = self.voice.template.is_some_and(|template| template.appends(None));
-        self.stale = !appends || reply.ending == Ending::StopString;
         Ok(())
     }
 
@@ -132,12 +144,13 @@ impl Talk<'_> {
             return self.voice.hear_raw(session, &format!("{line}\n")).map(|_| ());
         };
         let mut turns = Vec::new();
-        if self.stale || session.position() == 0 {
+        let anew = self.voice.writes_anew() && !self.said.is_empty();
+        if anew || session.position() == 0 {
             turns.extend(self.voice.system.map(|content| Turn { role: Role::System, content }));
             turns.extend(self.said.iter().map(|(role, content)| Turn { role: *role, content }));
         }
         turns.push(Turn { role: Role::User, content: line });
-        if self.stale {
+        if anew {
             self.voice.hear_again(template, session, &turns)
         } else {
             self.voice.hear_turns(template, session, &turns).map(|_| ())

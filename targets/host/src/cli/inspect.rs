@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::machine::{map, open};
 use super::output::{bytes, hex, print_json};
+use crate::printable::one_line;
 
 /// Show what an image holds: shape, sections, tensors by format, text tables, and where it came from.
 #[derive(Debug, Args)]
@@ -150,7 +151,7 @@ impl Facts {
                     Value::Array(list) => list.len().to_string(),
                     value => word(value),
                 };
-                writeln!(out, "{name:<16} {shown}")?;
+                writeln!(out, "{:<16} {}", one_line(name), one_line(&shown))?;
             }
         }
         Ok(())

@@ -33,14 +33,14 @@ impl Logits {
         let file = map(&self.image)?;
         let image = open(&file)?;
         let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;
-        machine.with_session(&image, &self)
+        machine.with_session(&image, &self)?
     }
 }
 
 impl UseSession for &Logits {
-    type Out = ();
+    type Out = Result<()>;
 
-    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<()> {
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
         let Ids(ids) = &self.ids;
         let vocabulary = session.plan().config().vocabulary as usize;
         write_file(&self.output, |out| {

@@ -1,28 +1,15 @@
-//! From a path to a session: the image, the plan, the arena, the threads and the kernels.
+//! From a path to a session, and the memory that both take.
 
 use std::path::Path;
 
-use crate::isa::{Isa, WithKernels};
-use crate::memory::{HostArena, HostImage, Usage};
-use crate::pool::Pool;
 use anyhow::{Context, Result};
-use pocket_kernels::Kernels;
-use pocket_runtime::{Image, Limits, Plan, Session};
+use pocket_runtime::{Image, Plan};
 use serde::Serialize;
 
 use super::arguments::Pages;
 use super::output::bytes;
-
-/// A session as commands use it.
-pub(super) type HostSession<'s, K> = Session<'s, K, Pool>;
-
-/// Code that uses a session on kernels yet to be chosen.
-pub(super) trait UseSession {
-    /// What it gives.
-    type Out;
-    /// Runs it.
-    fn with<K: Kernels>(self, session: HostSession<'_, K>) -> Result<Self::Out>;
-}
+pub(super) use crate::machine::{HostSession, Machine, UseSession};
+use crate::memory::{HostImage, Usage};
 
 /// Maps the file of an image.
 pub(super) fn map(path: &Path) -> Result<HostImage> {
@@ -41,51 +28,6 @@ pub(super) fn load(path: &Path, pages: Pages) -> Result<HostImage> {
 /// Opens an image in memory.
 pub(super) fn open(file: &HostImage) -> Result<Image<'_>> {
     file.open().with_context(|| file.path().display().to_string())
-}
-
-/// Everything that a session needs but its image.
-#[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) plan: Plan,
-    pub(super) isa: Isa,
-    arena: HostArena,
-    pool: Pool,
-}
-
-impl Machine {
-    /// Plans a session and provides for it.
-    pub(super) fn new(image: &Image<'_>, limits: &Limits, isa: Isa) -> Result<Self> {
-        let plan = Plan::try_new(image.config(), limits)?;
-        let arena = HostArena::new(plan.arena_bytes()).with_context(|| {
-            format!("the system grants no {} for the arena; plan a shorter context", bytes(plan.arena_bytes() as u64))
-        })?;
-        let pool = Pool::new(limits.workers as usize)
-            .with_context(|| format!("the system grants no {} threads; use fewer --workers", limits.workers))?;
-        Ok(Self { plan, isa, arena, pool })
-    }
-
-    /// Runs code with a session for the image that was planned for.
-    pub(super) fn with_session<U: UseSession>(&mut self, image: &Image<'_>, code: U) -> Result<U::Out> {
-        let Self { plan, isa, arena, pool } = self;
-        isa.run(Begin { image, plan, arena, pool, code })?
-    }
-}
-
-/// Makes the session once the kernels are known.
-struct Begin<'m, U> {
-    image: &'m Image<'m>,
-    plan: &'m Plan,
-    arena: &'m mut HostArena,
-    pool: &'m Pool,
-    code: U,
-}
-
-impl<U: UseSession> WithKernels for Begin<'_, U> {
-    type Out = Result<U::Out>;
-
-    fn with<K: Kernels>(self, kernels: K) -> Self::Out {
-        self.code.with(Session::new(self.image, self.plan, self.arena.bytes(), kernels, self.pool)?)
-    }
 }
 
 /// The memory of a session: what was planned, and what the system saw.

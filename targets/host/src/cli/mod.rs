@@ -20,6 +20,7 @@ mod shape;
 mod sign;
 mod stages;
 mod start;
+mod state;
 mod sweep;
 mod synth;
 mod tokenize;
@@ -64,6 +65,9 @@ enum Command {
     Detokenize(tokenize::Detokenize),
     #[command(subcommand)]
     Golden(golden::GoldenCommand),
+    /// What `pack` starts for a file's chat template.
+    #[command(name = crate::text::TEMPLATE_COMMAND, hide = true)]
+    TemplateTable,
 }
 
 /// Runs the command that was asked for.
@@ -74,7 +78,7 @@ pub fn main() -> ExitCode {
         // Whoever reads has read enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::complain(&error);
             ExitCode::FAILURE
         }
     }
@@ -98,6 +102,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Tokenize(command) => command.run().map(done),
         Command::Detokenize(command) => command.run().map(done),
         Command::Golden(command) => command.run().map(done),
+        Command::TemplateTable => crate::text::serve_template(io::stdin().lock(), io::stdout().lock()).map(done),
     }
 }
 

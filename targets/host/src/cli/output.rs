@@ -1,13 +1,13 @@
 //! Results: files that are whole or not there, JSON, and numbers for people.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::whole_file;
+use crate::{printable, whole_file};
 
 /// Writes a file by way of a temporary one beside it: it is whole or as it was before.
 pub(super) fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<()>) -> Result<()> {
@@ -24,8 +24,24 @@ pub(super) fn write_file(path: &Path, write: impl FnOnce(&mut BufWriter<&mut Fil
 /// Prints a value as JSON, on lines of its own.
 pub(super) fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)?;
-    writeln!(io::stdout(), "{text}")?;
+    writeln!(io::stdout(), "{}", printable::json(&text))?;
     Ok(())
+}
+
+/// Prints a piece of a model's text at once: to the byte, but on a terminal with what it would obey escaped.
+pub(super) fn print(piece: impl AsRef<[u8]>) -> io::Result<()> {
+    let (mut out, piece) = (io::stdout().lock(), piece.as_ref());
+    if out.is_terminal() {
+        out.write_all(printable::many_lines(&String::from_utf8_lossy(piece)).as_bytes())?;
+    } else {
+        out.write_all(piece)?;
+    }
+    out.flush()
+}
+
+/// Says on stderr, in one line, what went wrong.
+pub(super) fn complain(error: &anyhow::Error) {
+    eprintln!("error: {}", printable::one_line(&format!("{error:#}")));
 }
 
 /// Bytes for people, in decimal units.

@@ -1,6 +1,7 @@
 //! `pocket pack`: GGUF in, image out.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::arguments::Kv;
 use super::output::{bytes, print_json};
+use crate::printable::one_line;
 
 /// Pack a GGUF file into an image.
 ///
@@ -57,6 +59,8 @@ impl Pack {
         };
         let text = self.prefix.as_deref().map(read_prefix).transpose()?;
         let prefix = text.as_deref().map(|text| Prefix { text, cache: self.kv.cache() });
+        let program =
+            env::current_exe().context("the path of this program, which runs the chat template, is not known")?;
         // Drawn on stderr, and only if that is a terminal.
         let bar = ProgressBar::new(0)
             .with_style(ProgressStyle::with_template("packing {bar:40} {bytes}/{total_bytes} {bytes_per_sec}")?);
@@ -64,7 +68,8 @@ impl Pack {
             bar.set_length(total);
             bar.set_position(done);
         };
-        let packed = pack_file(&self.input, &self.output, &Options { quant, prefix }, &mut progress);
+        let options = Options { quant, prefix, template_program: Some(&program) };
+        let packed = pack_file(&self.input, &self.output, &options, &mut progress);
         bar.finish_and_clear();
         let report = packed?;
         if self.json { print_json(&report) } else { self.print(&report) }
@@ -91,7 +96,7 @@ impl Pack {
             writeln!(out, "{kind}: {tensors} tensors, relative error at most {error:.4}")?;
         }
         for note in notes {
-            writeln!(out, "note: {note}")?;
+            writeln!(out, "note: {}", one_line(note))?;
         }
         Ok(())
     }

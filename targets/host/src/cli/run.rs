@@ -14,13 +14,14 @@ use serde::Serialize;
 
 use super::arguments::{IsaArgs, LimitArgs, PagesArgs};
 use super::machine::{HostSession, Machine, Memory, UseSession, load, open};
-use super::output::{per_second, print_json};
+use super::output::{per_second, print, print_json};
+use super::state::StateArgs;
 use super::voice::{Voice, VoiceArgs};
 
 /// Answer one prompt.
 ///
-/// The reply goes to stdout as it comes; afterwards speed, context and memory go to stderr. With --json everything
-/// goes to stdout as one object at the end.
+/// The reply goes to stdout as it comes, on a terminal with its control characters shown, not sent; afterwards speed,
+/// context and memory go to stderr. With --json everything goes to stdout as one object at the end.
 #[derive(Debug, Args)]
 pub(super) struct Run {
     /// The image.
@@ -36,6 +37,8 @@ pub(super) struct Run {
     isa: IsaArgs,
     #[command(flatten)]
     pages: PagesArgs,
+    #[command(flatten)]
+    state: StateArgs,
     /// Print reply and figures as JSON.
     #[arg(long)]
     json: bool,
@@ -46,6 +49,8 @@ pub(super) struct Run {
 pub(super) struct Outcome {
     text: String,
     ending: &'static str,
+    /// Taken up with --state.
+    state_tokens: usize,
     prompt_tokens: usize,
     reply_tokens: usize,
     prefill_tok_s: Option<f64>,
@@ -64,8 +69,9 @@ impl Run {
         let file = load(&self.image, self.pages.pages)?;
         let image = open(&file)?;
         let voice = self.voice.open(&image)?;
+        self.state.check(&voice)?;
         let mut machine = Machine::new(&image, &self.limits.limits(image.config()), self.isa.isa())?;
-        let mut outcome = machine.with_session(&image, Answer { run: &self, voice })?;
+        let mut outcome = machine.with_session(&image, Answer { run: &self, voice })??;
         outcome.isa = machine.isa.name();
         let memory = Memory::now(&image, &machine.plan);
         outcome.memory = Some(memory);
@@ -80,15 +86,18 @@ struct Answer<'a> {
 }
 
 impl UseSession for Answer<'_> {
-    type Out = Outcome;
+    type Out = Result<Outcome>;
 
-    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<Outcome> {
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
         let Self { run, mut voice } = self;
+        run.state.take_up(&mut session)?;
+        let state_tokens = session.position();
         let begin = Instant::now();
         let prompt_tokens = match voice.template {
             None => voice.hear_raw(&mut session, &run.prompt)?,
             Some(template) => {
-                let system = voice.system.map(|content| Turn { role: Role::System, content });
+                let system = voice.system.filter(|_| state_tokens == 0);
+                let system = system.map(|content| Turn { role: Role::System, content });
                 let user = Turn { role: Role::User, content: &run.prompt };
                 let turns: Vec<Turn<'_>> = system.into_iter().chain([user]).collect();
                 voice.hear_turns(&template, &mut session, &turns)?
@@ -100,40 +109,34 @@ impl UseSession for Answer<'_> {
         let prefill = begin.elapsed();
 
         let cancel = AtomicBool::new(false);
-        let mut text = String::new();
         let mut printed = Ok(());
         let begin = Instant::now();
-        let reply = voice.reply(&mut session, &cancel, |piece| {
-            text.push_str(piece);
+        let (text, reply) = voice.reply(&mut session, &cancel, |piece| {
             if !run.json {
                 printed = print(piece);
                 // Nobody reads any more: what follows is not worth computing.
                 cancel.store(printed.is_err(), Ordering::Relaxed);
             }
         })?;
+        let decode = begin.elapsed();
         printed?;
-        Ok(Outcome::new(run, &session, (prompt_tokens, prefill), (text, reply, begin.elapsed())))
+        run.state.save(&session)?;
+        Ok(Outcome::new(run, &session, (state_tokens, prompt_tokens, prefill), (text, reply, decode)))
     }
-}
-
-/// Prints a piece of a reply at once.
-pub(super) fn print(piece: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(piece.as_bytes())?;
-    out.flush()
 }
 
 impl Outcome {
     fn new<K: Kernels>(
         run: &Run,
         session: &HostSession<'_, K>,
-        (prompt_tokens, prefill): (usize, Duration),
+        (state_tokens, prompt_tokens, prefill): (usize, usize, Duration),
         (text, reply, decode): (String, Reply, Duration),
     ) -> Self {
         let limits = session.plan().limits();
         Self {
             text,
             ending: ending(reply.ending),
+            state_tokens,
             prompt_tokens,
             reply_tokens: reply.tokens,
             prefill_tok_s: per_second(prompt_tokens, prefill.as_secs_f64()),
@@ -151,11 +154,15 @@ impl Outcome {
     /// Prints the figures below the streamed text.
     fn print(&self, memory: &Memory) -> Result<()> {
         print("\n")?;
-        let Self { prompt_tokens, reply_tokens, context, batch, workers, kv, isa, seed, ending, .. } = self;
+        let Self { state_tokens, prompt_tokens, reply_tokens, context, batch, workers, kv, isa, seed, ending, .. } =
+            self;
         let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1} tok/s"));
-        let used = prompt_tokens + reply_tokens;
+        let used = state_tokens + prompt_tokens + reply_tokens;
         let mut out = io::stderr().lock();
         writeln!(out)?;
+        if *state_tokens > 0 {
+            writeln!(out, "state    {state_tokens} tokens taken up")?;
+        }
         writeln!(out, "prefill  {prompt_tokens} tokens, {}", rate(self.prefill_tok_s))?;
         writeln!(out, "decode   {reply_tokens} tokens, {}; ended by {ending}", rate(self.decode_tok_s))?;
         writeln!(

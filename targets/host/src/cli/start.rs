@@ -38,7 +38,7 @@ impl Start {
         let prompt_tokens = PROMPT.min(limits.context);
         let vocabulary = image.config().vocabulary;
         let ids = (0..prompt_tokens).map(|i| i.wrapping_mul(2_654_435_761) % vocabulary).collect();
-        let [first, again] = Machine::new(&image, limits, isa)?.with_session(&image, FirstToken { begin, ids })?;
+        let [first, again] = Machine::new(&image, limits, isa)?.with_session(&image, FirstToken { begin, ids })??;
         Ok(Self { workers: limits.workers, prompt_tokens, first_token_ms: first, prefill_ms: again })
     }
 
@@ -59,9 +59,9 @@ struct FirstToken {
 
 impl UseSession for FirstToken {
     /// Milliseconds to the first token, and of doing it again.
-    type Out = [f64; 2];
+    type Out = Result<[f64; 2]>;
 
-    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Result<[f64; 2]> {
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
         let mut begin = self.begin;
         let mut sampler = Sampler::new(Sampling::GREEDY, 0)?;
         let mut times = [0.0; 2];

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use pocket_runtime::text::{Specials, scratch_len};
+use pocket_runtime::text::Specials;
 
 use super::arguments::Ids;
 use super::machine::{map, open};
-use super::voice::normalised;
+use super::output::print;
+use crate::prompt::{encode, normalised};
 
 /// Turn text from stdin into token ids, a JSON list.
 #[derive(Debug, Args)]
@@ -23,7 +24,8 @@ pub(super) struct Tokenize {
 
 /// Turn token ids from stdin into text; they may be a JSON list or numbers between commas or spaces.
 ///
-/// What is written are exactly the tokens' bytes: if they end inside a character, so does the output.
+/// What is written are exactly the tokens' bytes: if they end inside a character, so does the output. On a terminal
+/// control characters are shown, not sent.
 #[derive(Debug, Args)]
 pub(super) struct Detokenize {
     /// The image whose tokenizer is used.
@@ -37,11 +39,8 @@ impl Tokenize {
         let text = read_stdin()?;
         let text = normalised(&tokenizer, &text);
         let specials = if self.special { Specials::Recognise } else { Specials::AsText };
-        // No word is longer than the text, and no token shorter than a byte.
-        let mut scratch = vec![0; scratch_len(text.len())];
-        let mut ids = vec![0; text.len()];
-        let count = tokenizer.encode(&text, specials, &mut scratch, &mut ids)?;
-        writeln!(io::stdout(), "{}", serde_json::to_string(&ids[..count])?)?;
+        let ids = encode(&tokenizer, &text, specials)?;
+        writeln!(io::stdout(), "{}", serde_json::to_string(&ids)?)?;
         Ok(())
     }
 }
@@ -58,10 +57,7 @@ impl Detokenize {
                 None => bail!("token {id} is not in the vocabulary of {} tokens", tokenizer.vocabulary()),
             }
         }
-        let mut out = io::stdout().lock();
-        out.write_all(&text)?;
-        out.flush()?;
-        Ok(())
+        Ok(print(text)?)
     }
 }
 

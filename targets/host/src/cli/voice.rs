@@ -1,21 +1,17 @@
 //! How a model is spoken to: its tokenizer, its template, and what ends its replies.
 
-use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
 use pocket_kernels::Kernels;
-use pocket_runtime::generate::{Reply, Until};
-use pocket_runtime::text::{
-    ChatTemplate, RenderOptions, Specials, StopStrings, TextError, Tokenizer, Turn, scratch_len,
-};
+use pocket_runtime::generate::{Ending, Reply, Until};
+use pocket_runtime::text::{ChatTemplate, Specials, StopStrings, TextError, Tokenizer, Turn};
 use pocket_runtime::{Error, Image, ImageError, Part, Sampler};
-use unicode_normalization::UnicodeNormalization;
 
 use super::arguments::SamplingArgs;
 use super::machine::HostSession;
+use crate::prompt::{Written, encode, normalised};
 
 /// How the model is spoken to.
 #[derive(Clone, Debug, Args)]
@@ -95,8 +91,8 @@ impl Voice<'_> {
         session: &mut HostSession<'_, K>,
         turns: &[Turn<'_>],
     ) -> Result<usize> {
-        let Written { text, ranges } = self.write(template, turns, session.position() == 0)?;
-        self.hear(session, &text, Specials::RecogniseOutside(&ranges))
+        let written = Written::new(&self.tokenizer, template, turns, session.position() == 0)?;
+        self.hear(session, &written.text, written.specials())
     }
 
     /// Makes the session hold this chat and what begins a reply, keeping what it holds already; before any work it is
@@ -107,43 +103,21 @@ impl Voice<'_> {
         session: &mut HostSession<'_, K>,
         turns: &[Turn<'_>],
     ) -> Result<()> {
-        let Written { text, ranges } = self.write(template, turns, true)?;
-        let mut scratch = vec![0; scratch_len(text.len())];
-        let mut ids = vec![0; text.len()];
-        let count = self.tokenizer.encode(&text, Specials::RecogniseOutside(&ranges), &mut scratch, &mut ids)?;
-        let ids = &ids[..count];
+        let ids = Written::new(&self.tokenizer, template, turns, true)?.tokens(&self.tokenizer)?;
         let context = session.plan().limits().context;
-        if count > context as usize {
+        if ids.len() > context as usize {
             return Err(does_not_fit(context, session.room()));
         }
         let same = ids.iter().zip(session.tokens()).take_while(|(new, old)| new == old).count();
         // The last token is computed in any case: the reply needs its logits.
-        let keep = same.min(count.saturating_sub(1));
+        let keep = same.min(ids.len().saturating_sub(1));
         session.rewind(keep)?;
         Ok(session.prefill(&ids[keep..])?)
     }
 
-    /// Renders turns and what begins a reply.
-    fn write(&self, template: &ChatTemplate<'_>, turns: &[Turn<'_>], first: bool) -> Result<Written> {
-        // Contents are normalised before they are rendered, so that the ranges of the rendered text stay right.
-        let contents: Vec<Cow<'_, str>> = turns.iter().map(|turn| normalised(&self.tokenizer, turn.content)).collect();
-        let turns: Vec<Turn<'_>> =
-            turns.iter().zip(&contents).map(|(turn, content)| Turn { role: turn.role, content }).collect();
-        let options = RenderOptions { generation_prompt: true, thinking: None };
-        let mut ranges = vec![0..0; turns.len()];
-        let mut render = |out: &mut [u8]| {
-            let rendered = match first {
-                true => template.render(&turns, options, out, &mut ranges),
-                false => template.render_following(&turns, options, out, &mut ranges),
-            };
-            rendered.map(|rendered| rendered.text.to_owned())
-        };
-        // Rendering into nothing says how much room it takes.
-        let text = match render(&mut []) {
-            Err(TextError::RenderTooLong { need, .. }) => render(&mut vec![0; need as usize])?,
-            other => other?,
-        };
-        Ok(Written { text, ranges })
+    /// Whether a chat cannot go on by appending to it.
+    pub(super) fn writes_anew(&self) -> bool {
+        self.template.is_some_and(|template| !template.appends(None))
     }
 
     /// Appends text; before any work it is clear whether it fits.
@@ -160,13 +134,15 @@ impl Voice<'_> {
         })
     }
 
-    /// Generates a reply and gives its text to `emit`; `cancel` ends it.
+    /// Generates a reply, gives its text to `emit` as it comes, and in the end; `cancel` ends it. The session then holds
+    /// what was shown.
     pub(super) fn reply<K: Kernels>(
         &mut self,
         session: &mut HostSession<'_, K>,
         cancel: &AtomicBool,
-        emit: impl FnMut(&str),
-    ) -> Result<Reply> {
+        mut emit: impl FnMut(&str),
+    ) -> Result<(String, Reply)> {
+        let (start, mut text) = (session.position(), String::new());
         let stops: Vec<&str> = self.stop_strings.iter().map(String::as_str).collect();
         let mut held = vec![0; StopStrings::held_bytes(&stops)];
         let until = Until {
@@ -175,15 +151,27 @@ impl Voice<'_> {
             tokens: self.tokens,
             cancel,
         };
-        Ok(session.generate(&self.tokenizer, &mut self.sampler, until, emit)?)
+        let reply = session.generate(&self.tokenizer, &mut self.sampler, until, |piece: &str| {
+            text.push_str(piece);
+            emit(piece);
+        })?;
+        if reply.ending == Ending::StopString {
+            self.keep_shown(session, start, &text)?;
+        }
+        Ok((text, reply))
     }
-}
 
-/// A rendered chat.
-struct Written {
-    text: String,
-    /// Where the contents of the turns lie.
-    ranges: Vec<Range<usize>>,
+    /// Takes back what a stop string cut off a reply that began at `start`.
+    fn keep_shown<K: Kernels>(&self, session: &mut HostSession<'_, K>, start: usize, shown: &str) -> Result<()> {
+        let ids = encode(&self.tokenizer, shown, Specials::AsText)?;
+        let said = session.tokens().get(start..).unwrap_or_default();
+        let same = ids.iter().zip(said).take_while(|(new, old)| new == old).count();
+        session.rewind(start + same)?;
+        match ids.get(same..) {
+            None | Some([]) => Ok(()),
+            Some(rest) => Ok(session.prefill(rest)?),
+        }
+    }
 }
 
 fn does_not_fit(context: u32, room: usize) -> anyhow::Error {
@@ -191,12 +179,4 @@ fn does_not_fit(context: u32, room: usize) -> anyhow::Error {
         "the text does not fit: the context is planned for {context} positions and {room} of them are free; shorten \
          the text, start anew or use a larger --context"
     )
-}
-
-/// The text in the form that the tokenizer wants.
-pub(super) fn normalised<'t>(tokenizer: &Tokenizer<'_>, text: &'t str) -> Cow<'t, str> {
-    if !tokenizer.wants_nfc() || unicode_normalization::is_nfc(text) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(text.nfc().collect())
 }

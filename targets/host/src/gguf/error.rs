@@ -158,12 +158,3 @@ pub enum GgufError {
         wanted: &'static str,
     },
 }
-
-/// Makes a name from a file fit to print: escaped, and cut at 64 characters.
-pub(crate) fn printable(name: &str) -> String {
-    let mut shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
-    if name.chars().nth(64).is_some() {
-        shown.push('…');
-    }
-    shown
-}

@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 
 use super::cursor::Cursor;
-use super::error::{GgufError, printable};
+use super::error::GgufError;
 use super::tensor::{Description, Tensor};
 use super::value::{FromValue, Value};
+use crate::printable::printable;
 
 /// Most tensors that are read; a model of 0.3 B parameters has some hundreds.
 const MAX_TENSORS: u64 = 1 << 16;

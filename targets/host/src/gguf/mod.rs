@@ -14,7 +14,6 @@ mod tensor_type;
 mod value;
 
 pub use error::GgufError;
-pub(crate) use error::printable;
 pub use file::Gguf;
 pub use tensor::Tensor;
 pub use tensor_type::TensorType;

@@ -4,8 +4,9 @@
 //! therefore `[inputs, outputs]`: `cols` inputs in a row, one row per output.
 
 use super::cursor::Cursor;
-use super::error::{GgufError, printable};
+use super::error::GgufError;
 use super::tensor_type::TensorType;
+use crate::printable::printable;
 
 /// Most dimensions that the format allows.
 const MAX_DIMS: usize = 4;

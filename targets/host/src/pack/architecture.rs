@@ -5,6 +5,7 @@ use pocket_runtime::{Config, Group, Groups};
 
 use super::error::PackError;
 use crate::gguf::{Gguf, Tensor};
+use crate::printable::printable;
 
 /// A model family that the runtime can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Architecture {
         let family = match name {
             "llama" => Family::Llama,
             "qwen3" => Family::Qwen3,
-            _ => return Err(PackError::Architecture { name: name.to_owned() }),
+            _ => return Err(PackError::Architecture { name: printable(name) }),
         };
         let key = |field: &str| format!("{name}.{field}");
         let number = |field: &str| gguf.require::<u32>(&key(field));
@@ -142,7 +143,9 @@ fn inverse_frequencies(gguf: &Gguf<'_>, architecture: &str, head_dim: usize) -> 
     let linear = match gguf.optional::<&str>(&key("scaling.type"))? {
         None | Some("none") => 1.0,
         Some("linear") => f64::from(gguf.optional::<f32>(&key("scaling.factor"))?.unwrap_or(1.0)),
-        Some(other) => return Err(PackError::Feature { what: format!("rotary scaling of type {other:?}") }),
+        Some(other) => {
+            return Err(PackError::Feature { what: format!("rotary scaling of type \"{}\"", printable(other)) });
+        }
     };
     let half = head_dim / 2;
     let mut factors = vec![1.0f32; half];

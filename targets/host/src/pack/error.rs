@@ -33,6 +33,14 @@ pub enum PackError {
     /// The prefix cannot be computed.
     #[error("the prefix cannot be computed: {0}")]
     Prefix(#[from] PrefixError),
+    /// The program that is to run the chat template does not run.
+    #[error("{} cannot be started to run the chat template: {source}", program.display())]
+    TemplateProgram {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The tokenizer cannot be packed.
     #[error(transparent)]
     Tokenizer(#[from] TextBuildError),
@@ -40,9 +48,9 @@ pub enum PackError {
     #[error("{0}")]
     Config(ConfigError),
     /// An architecture that is not packed.
-    #[error("the architecture {name:?} is not supported; `llama` and `qwen3` are")]
+    #[error("the architecture \"{name}\" is not supported; `llama` and `qwen3` are")]
     Architecture {
-        /// What the file says.
+        /// What the file says, escaped and cut.
         name: String,
     },
     /// Something in the metadata that the runtime cannot do.

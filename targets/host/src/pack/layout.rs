@@ -8,7 +8,8 @@ use super::architecture::{Architecture, tensor, tensor_name};
 use super::error::PackError;
 use super::matrix::{kind_of, pairs_agree};
 use super::quantize::Quant;
-use crate::gguf::{Gguf, Tensor, printable};
+use crate::gguf::{Gguf, Tensor};
+use crate::printable::printable;
 
 /// A tensor with its place in the image.
 pub(super) struct Placed<'a> {

@@ -41,6 +41,10 @@ pub struct Options<'a> {
     pub quant: Quant,
     /// What most sessions begin with, to be computed now.
     pub prefix: Option<Prefix<'a>>,
+    /// The command `pocket`, which runs the file's chat template, a stranger's program, in a process whose memory and
+    /// time Linux bounds. `None` is for files that are trusted: the template is run in this process, and can take all
+    /// memory.
+    pub template_program: Option<&'a Path>,
 }
 
 /// How far packing has come.
@@ -119,7 +123,7 @@ pub fn pack_bytes(
     let temporary = whole_file::beside(output).map_err(failed(output))?;
     let out = BufWriter::with_capacity(1 << 20, temporary);
     let mut writer = Writer::new(out, output.to_owned(), SectionKind::ALL.len())?;
-    let (mut report, config) = write_image(file, source, options.quant, &mut writer, progress)?;
+    let (mut report, config) = write_image(file, source, options, &mut writer, progress)?;
     if let Some(prefix) = &options.prefix {
         let baked = prefix::bake(&map(writer.get_ref().get_ref().as_file(), output)?, prefix)?;
         writer.section(SectionKind::Prefix, &baked.state)?;
@@ -146,14 +150,14 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> PackError + use<> {
 fn write_image<W: Write + Seek>(
     file: &[u8],
     source: &str,
-    quant: Quant,
+    options: &Options<'_>,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Report, Config), PackError> {
     let gguf = Gguf::parse(file)?;
     let architecture = Architecture::read(&gguf)?;
-    let layout = Layout::new(&gguf, &architecture, quant)?;
-    let text = Text::build(&gguf, architecture.config.vocabulary)?;
+    let layout = Layout::new(&gguf, &architecture, options.quant)?;
+    let text = Text::build(&gguf, architecture.config.vocabulary, options.template_program)?;
     let records: Vec<TensorRecord> = layout.tensors.iter().map(|placed| placed.record).collect();
     writer.section(SectionKind::Tensors, bytemuck::cast_slice(&records))?;
     writer.section(SectionKind::RopeFrequencies, bytemuck::cast_slice(&architecture.inverse_frequencies))?;
@@ -162,7 +166,7 @@ fn write_image<W: Write + Seek>(
     if let Some(template) = &text.template {
         writer.section(SectionKind::Template, template)?;
     }
-    let conversions = weights::write(&layout, &architecture, quant, writer, progress)?;
+    let conversions = weights::write(&layout, &architecture, options.quant, writer, progress)?;
     let notes = text.notes;
     let provenance = Provenance::new(&gguf, file, source, (&conversions, &notes))?;
     let json = serde_json::to_vec(&provenance).expect("strings and numbers are JSON");

@@ -4,17 +4,15 @@
 //! would: it begins where the prefix ends.
 
 use std::num::NonZero;
-use std::ops::Range;
 use std::thread;
 
 use pocket_kernels::Kernels;
-use pocket_runtime::text::{ChatTemplate, RenderOptions, Role, Specials, TextError, Tokenizer, Turn, scratch_len};
-use pocket_runtime::{CacheType, Error, Image, ImageError, Limits, Plan, Session};
-use unicode_normalization::UnicodeNormalization;
+use pocket_runtime::text::{ChatTemplate, Role, Specials, Tokenizer, Turn};
+use pocket_runtime::{CacheType, Error, Image, ImageError, Limits};
 
-use crate::isa::{Isa, WithKernels};
-use crate::memory::HostArena;
-use crate::pool::Pool;
+use crate::isa::Isa;
+use crate::machine::{HostSession, Machine, MachineError, UseSession};
+use crate::prompt::{Written, encode, normalised};
 
 /// What most sessions begin with.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +46,17 @@ pub enum PrefixError {
     System(#[from] std::io::Error),
 }
 
+impl From<MachineError> for PrefixError {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Run(error) => Self::Run(error),
+            MachineError::Memory { source, .. } | MachineError::Threads { source, .. } => Self::System(source),
+            // A machine has its best kernels.
+            MachineError::Isa(missing) => Self::System(std::io::Error::other(missing)),
+        }
+    }
+}
+
 /// A prefix that was computed.
 pub(super) struct Baked {
     pub(super) tokens: usize,
@@ -61,9 +70,9 @@ pub(super) struct Baked {
 pub(super) fn bake(bytes: &[u8], prefix: &Prefix<'_>) -> Result<Baked, PrefixError> {
     let image = Image::open(bytes).map_err(Error::from)?;
     let tokenizer = image.tokenizer().map_err(Error::from)?;
-    let text: String = if tokenizer.wants_nfc() { prefix.text.nfc().collect() } else { prefix.text.to_owned() };
+    let text = normalised(&tokenizer, prefix.text);
     let (ids, system_prompt) = match image.template() {
-        Ok(template) => (common_tokens(&tokenizer, &template, &text)?, Some(text)),
+        Ok(template) => (common_tokens(&tokenizer, &template, &text)?, Some(text.into_owned())),
         Err(ImageError::Missing { .. }) => (raw_tokens(&tokenizer, &text)?, None),
         Err(error) => return Err(Error::from(error).into()),
     };
@@ -77,28 +86,19 @@ pub(super) fn bake(bytes: &[u8], prefix: &Prefix<'_>) -> Result<Baked, PrefixErr
     let planned = planned.ok_or(PrefixError::TooLong { tokens, context })?;
     let workers = thread::available_parallelism().map_or(1, NonZero::get).min(256);
     let limits = Limits { cache: prefix.cache, workers: workers as u32, word_bytes: 0, ..Limits::new(planned) };
-    let plan = Plan::try_new(config, &limits).map_err(Error::from)?;
-    let mut arena = HostArena::new(plan.arena_bytes())?;
-    let pool = Pool::new(workers)?;
-    let job = Prefill { image: &image, plan, arena: &mut arena, pool: &pool, ids: &ids };
-    let state = Isa::best().run(job).expect("the machine has its best kernels")?;
+    let state = Machine::new(&image, &limits, Isa::best())?.with_session(&image, Prefill { ids: &ids })??;
     Ok(Baked { tokens, state, system_prompt })
 }
 
 /// Processes the tokens and saves the state.
 struct Prefill<'a> {
-    image: &'a Image<'a>,
-    plan: Plan,
-    arena: &'a mut HostArena,
-    pool: &'a Pool,
     ids: &'a [u32],
 }
 
-impl WithKernels for Prefill<'_> {
+impl UseSession for Prefill<'_> {
     type Out = Result<Vec<u8>, Error>;
 
-    fn with<K: Kernels>(self, kernels: K) -> Self::Out {
-        let mut session = Session::new(self.image, &self.plan, self.arena.bytes(), kernels, self.pool)?;
+    fn with<K: Kernels>(self, mut session: HostSession<'_, K>) -> Self::Out {
         session.prefill(self.ids)?;
         let mut state = vec![0; usize::try_from(session.state_bytes()).unwrap_or(usize::MAX)];
         let len = session.save(&mut state)?;
@@ -111,8 +111,7 @@ impl WithKernels for Prefill<'_> {
 fn common_tokens(tokenizer: &Tokenizer<'_>, template: &ChatTemplate<'_>, system: &str) -> Result<Vec<u32>, Error> {
     let chat = |user: &str| -> Result<Vec<u32>, Error> {
         let turns = [Turn { role: Role::System, content: system }, Turn { role: Role::User, content: user }];
-        let (text, ranges) = render(template, &turns)?;
-        encode(tokenizer, &text, Specials::RecogniseOutside(&ranges))
+        Ok(Written::new(tokenizer, template, &turns, true)?.tokens(tokenizer)?)
     };
     // Two that have nothing in common, a letter and a digit.
     let (one, other) = (chat("a")?, chat("1")?);
@@ -125,24 +124,4 @@ fn raw_tokens(tokenizer: &Tokenizer<'_>, text: &str) -> Result<Vec<u32>, Error> 
     let bos = tokenizer.bos().filter(|_| tokenizer.add_bos());
     let rest = encode(tokenizer, text, Specials::Recognise)?;
     Ok(bos.into_iter().chain(rest).collect())
-}
-
-fn render(template: &ChatTemplate<'_>, turns: &[Turn<'_>; 2]) -> Result<(String, [Range<usize>; 2]), TextError> {
-    let options = RenderOptions { generation_prompt: true, thinking: None };
-    let mut ranges = [0..0, 0..0];
-    // Rendering into nothing says how much room it takes.
-    let need = match template.render(turns, options, &mut [], &mut ranges) {
-        Err(TextError::RenderTooLong { need, .. }) => need as usize,
-        other => return Ok((other?.text.to_owned(), ranges)),
-    };
-    let mut room = vec![0; need];
-    let text = template.render(turns, options, &mut room, &mut ranges)?.text.to_owned();
-    Ok((text, ranges))
-}
-
-fn encode(tokenizer: &Tokenizer<'_>, text: &str, specials: Specials<'_>) -> Result<Vec<u32>, Error> {
-    let (mut scratch, mut ids) = (vec![0; scratch_len(text.len())], vec![0; text.len()]);
-    let count = tokenizer.encode(text, specials, &mut scratch, &mut ids)?;
-    ids.truncate(count);
-    Ok(ids)
 }

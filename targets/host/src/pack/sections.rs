@@ -1,5 +1,7 @@
 //! The sections beside the weights: text, defaults for generation, origin.
 
+use std::path::Path;
+
 use pocket_runtime::Sampling;
 use pocket_runtime::image::GenerationRecord;
 use pocket_runtime::text::{ChatTemplate, Tokenizer};
@@ -8,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::PackError;
 use crate::gguf::{Gguf, Value};
-use crate::text::{AlignedBytes, TokenizerSource, build_template, build_tokenizer};
+use crate::text::{AlignedBytes, TokenizerSource, build_template, build_template_apart, build_tokenizer};
 
 /// Tokenizer, template and defaults of a model.
 pub(super) struct Text {
@@ -20,8 +22,8 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Builds the text sections of a model whose embedding has this many rows.
-    pub(super) fn build(gguf: &Gguf<'_>, rows: u32) -> Result<Self, PackError> {
+    /// Builds the text sections of a model whose embedding has this many rows; the template is run by `program`, or here.
+    pub(super) fn build(gguf: &Gguf<'_>, rows: u32, program: Option<&Path>) -> Result<Self, PackError> {
         let source = TokenizerSource::from_gguf(gguf)?;
         let bytes = build_tokenizer(&source)?;
         let aligned = AlignedBytes::new(&bytes);
@@ -31,7 +33,7 @@ impl Text {
             return Err(PackError::Vocabulary { tokens: tokenizer.vocabulary(), rows });
         }
         let mut notes = Vec::new();
-        let template = template(gguf, &tokenizer, &mut notes)?;
+        let template = template(gguf, (&tokenizer, &bytes), program, &mut notes)?;
         let stop = stop_tokens(gguf, &tokenizer, template.as_deref())?;
         let generation = GenerationRecord::new(&sampling(gguf, &mut notes)?, &stop);
         if stop.is_empty() {
@@ -42,12 +44,22 @@ impl Text {
 }
 
 /// The chat template as a turn table, or a note why there is none.
-fn template(gguf: &Gguf<'_>, tokenizer: &Tokenizer<'_>, notes: &mut Vec<String>) -> Result<Option<Vec<u8>>, PackError> {
+fn template(
+    gguf: &Gguf<'_>,
+    (tokenizer, section): (&Tokenizer<'_>, &[u8]),
+    program: Option<&Path>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Vec<u8>>, PackError> {
     let Some(jinja) = gguf.optional::<&str>("tokenizer.chat_template")? else {
         notes.push("the file has no chat template; the image answers raw prompts only".to_owned());
         return Ok(None);
     };
-    match build_template(jinja, tokenizer) {
+    let built = match program {
+        None => build_template(jinja, tokenizer),
+        Some(program) => build_template_apart(program, jinja, section)
+            .map_err(|source| PackError::TemplateProgram { program: program.to_owned(), source })?,
+    };
+    match built {
         Ok(table) => Ok(Some(table)),
         Err(reason) => {
             notes.push(format!("packed without a chat template, the image answers raw prompts only: {reason}"));

@@ -165,21 +165,21 @@ pub enum TemplateError {
         /// What stands behind a reply, escaped.
         end: String,
     },
+    /// It took more than the process that ran it may.
+    #[error("the chat template takes more than {} MB of memory or {seconds} seconds", bytes / 1_000_000)]
+    Exhausts {
+        /// Bytes that it may take.
+        bytes: u64,
+        /// Seconds that it may take.
+        seconds: u64,
+    },
+    /// The process that ran it refused it, for one of the other reasons.
+    #[error("{reason}")]
+    Apart {
+        /// What it said.
+        reason: String,
+    },
     /// What was built does not open: a mistake of the packer.
     #[error("the packed chat template does not open, which is a mistake of this packer: {0}")]
     Unsound(TextError),
-}
-
-/// Bytes made fit to print: escaped, and cut at 64 characters.
-pub(super) fn printable(bytes: &[u8]) -> String {
-    printable_up_to(64, &String::from_utf8_lossy(bytes))
-}
-
-/// Text made fit to print: escaped, and cut at so many characters.
-pub(super) fn printable_up_to(most: usize, text: &str) -> String {
-    let mut shown: String = text.chars().take(most).flat_map(char::escape_debug).collect();
-    if text.chars().nth(most).is_some() {
-        shown.push('…');
-    }
-    shown
 }

@@ -9,9 +9,10 @@ use serde_json::Value;
 use std::collections::HashMap;
 
 use super::alphabet::bytes_of;
-use super::error::{TextBuildError, printable};
+use super::error::TextBuildError;
 use super::pretokenizer::{PreTokenizerKind, QWEN2_REGEX};
 use super::source::{Token, TokenKind, TokenizerSource, read_merge};
+use crate::printable::printable;
 
 /// The parts of the file that matter.
 #[derive(Deserialize)]
@@ -67,12 +68,16 @@ impl TokenizerSource {
     /// # Errors
     /// [`TextBuildError`] if the file is no tokenizer or of a kind that is not packed.
     pub fn from_hugging_face(json: &[u8]) -> Result<Self, TextBuildError> {
-        let file: File = serde_json::from_slice(json).map_err(|e| TextBuildError::Json { reason: e.to_string() })?;
+        let file: File =
+            serde_json::from_slice(json).map_err(|e| TextBuildError::Json { reason: printable(e.to_string()) })?;
         check_model(&file.model)?;
         let nfc = match &file.normalizer {
             None => false,
             Some(normalizer) if normalizer["type"] == "NFC" => true,
-            Some(other) => return Err(unsupported(&format!("the normalizer {}", other["type"]))),
+            Some(other) => {
+                let kind = printable(other["type"].as_str().unwrap_or_default());
+                return Err(unsupported(&format!("the normalizer \"{kind}\"")));
+            }
         };
         let pre_tokenizer = pre_tokenizer(file.pre_tokenizer.as_ref().unwrap_or(&Value::Null))?;
         Ok(Self {
@@ -98,10 +103,9 @@ impl WrittenMerge {
     fn read(&self, rank: usize) -> Result<(Vec<u8>, Vec<u8>), TextBuildError> {
         match self {
             Self::Joined(merge) => read_merge(rank, merge),
-            Self::Pair(left, right) => bytes_of(left).zip(bytes_of(right)).ok_or_else(|| TextBuildError::MergeForm {
-                rank,
-                merge: printable(format!("{left} {right}").as_bytes()),
-            }),
+            Self::Pair(left, right) => bytes_of(left)
+                .zip(bytes_of(right))
+                .ok_or_else(|| TextBuildError::MergeForm { rank, merge: printable(format!("{left} {right}")) }),
         }
     }
 }
@@ -110,7 +114,7 @@ impl WrittenMerge {
 fn check_model(model: &Model) -> Result<(), TextBuildError> {
     let kind = model.kind.as_deref().unwrap_or("BPE");
     if kind != "BPE" {
-        return Err(TextBuildError::Model { model: printable(kind.as_bytes()) });
+        return Err(TextBuildError::Model { model: printable(kind) });
     }
     let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
     let settings = [
@@ -129,7 +133,7 @@ fn check_model(model: &Model) -> Result<(), TextBuildError> {
 
 /// Recognises a known pre-tokenizer by its parts.
 fn pre_tokenizer(part: &Value) -> Result<PreTokenizerKind, TextBuildError> {
-    let unknown = || TextBuildError::PreTokenizer { name: printable(part.to_string().as_bytes()) };
+    let unknown = || TextBuildError::PreTokenizer { name: printable(part.to_string()) };
     let parts = match part["pretokenizers"].as_array() {
         Some(parts) if part["type"] == "Sequence" => parts.as_slice(),
         _ => std::slice::from_ref(part),
@@ -168,8 +172,8 @@ fn tokens(file: &File) -> Result<Vec<Token>, TextBuildError> {
         if let Some((other, _)) = written.insert(id, (token, TokenKind::Normal)) {
             return Err(unsupported(&format!(
                 "the id {id} for two tokens, \"{}\" and \"{}\"",
-                printable(other.as_bytes()),
-                printable(token.as_bytes())
+                printable(other),
+                printable(token)
             )));
         }
     }
@@ -177,7 +181,7 @@ fn tokens(file: &File) -> Result<Vec<Token>, TextBuildError> {
         if added.single_word || added.lstrip || added.rstrip {
             return Err(unsupported(&format!(
                 "a token that takes the space around it, \"{}\"",
-                printable(added.content.as_bytes())
+                printable(&added.content)
             )));
         }
         let kind = if added.special { TokenKind::Control } else { TokenKind::UserDefined };

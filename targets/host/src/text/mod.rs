@@ -20,4 +20,5 @@ pub use pretokenizer::PreTokenizerKind;
 pub use section::AlignedBytes;
 pub use source::{Token, TokenKind, TokenizerSource};
 pub use template::build_template;
+pub(crate) use template::{TEMPLATE_COMMAND, build_template_apart, serve_template};
 pub use tokenizer::build_tokenizer;

@@ -1,9 +1,10 @@
 //! A tokenizer as model files describe it, before it is packed.
 
 use crate::gguf::{Array, Gguf, GgufError, Value};
+use crate::printable::printable;
 
 use super::alphabet::bytes_of;
-use super::error::{TextBuildError, printable};
+use super::error::TextBuildError;
 use super::pretokenizer::PreTokenizerKind;
 
 /// What a token is for.
@@ -65,11 +66,11 @@ impl TokenizerSource {
     pub fn from_gguf(gguf: &Gguf<'_>) -> Result<Self, TextBuildError> {
         let model: &str = gguf.require("tokenizer.ggml.model")?;
         if model != "gpt2" {
-            return Err(TextBuildError::Model { model: printable(model.as_bytes()) });
+            return Err(TextBuildError::Model { model: printable(model) });
         }
         let pre: &str = gguf.require("tokenizer.ggml.pre")?;
-        let pre_tokenizer = PreTokenizerKind::from_gguf(pre)
-            .ok_or_else(|| TextBuildError::PreTokenizer { name: printable(pre.as_bytes()) })?;
+        let pre_tokenizer =
+            PreTokenizerKind::from_gguf(pre).ok_or_else(|| TextBuildError::PreTokenizer { name: printable(pre) })?;
         Ok(Self {
             tokens: gguf_tokens(gguf)?,
             merges: strings(gguf, "tokenizer.ggml.merges")?
@@ -143,7 +144,7 @@ impl Token {
     /// Reads how a token is written: merged ones in the byte alphabet, others as they are.
     pub(super) fn read(id: usize, written: &str, kind: TokenKind) -> Result<Self, TextBuildError> {
         let bytes = if kind == TokenKind::Normal {
-            bytes_of(written).ok_or_else(|| TextBuildError::Alphabet { id, token: printable(written.as_bytes()) })?
+            bytes_of(written).ok_or_else(|| TextBuildError::Alphabet { id, token: printable(written) })?
         } else {
             written.as_bytes().to_vec()
         };
@@ -157,5 +158,5 @@ pub(super) fn read_merge(rank: usize, merge: &str) -> Result<(Vec<u8>, Vec<u8>),
         .split_once(' ')
         .and_then(|(left, right)| Some((bytes_of(left)?, bytes_of(right)?)))
         .filter(|(left, right)| !left.is_empty() && !right.is_empty())
-        .ok_or_else(|| TextBuildError::MergeForm { rank, merge: printable(merge.as_bytes()) })
+        .ok_or_else(|| TextBuildError::MergeForm { rank, merge: printable(merge) })
 }

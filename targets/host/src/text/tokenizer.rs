@@ -9,9 +9,10 @@ use pocket_runtime::text::layout::{
 use pocket_runtime::text::{Tokenizer, merge_slot};
 
 use super::automaton::Automaton;
-use super::error::{TextBuildError, printable};
+use super::error::TextBuildError;
 use super::section::{AlignedBytes, Section};
 use super::source::{TokenKind, TokenizerSource};
+use crate::printable::printable;
 
 /// Packs a tokenizer. The section belongs at a multiple of four bytes.
 ///

@@ -80,6 +80,18 @@ pub(crate) fn gguf(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host-test/fixtures/gguf").join(format!("{name}.gguf"))
 }
 
+/// A small model's file with another value in the place of a string of its metadata, filled up with spaces.
+pub(crate) fn with_string(key: &str, value: &str) -> Vec<u8> {
+    let mut file = std::fs::read(gguf("tiny-qwen3-q4_1")).expect("the fixture is there");
+    let at = file.windows(key.len()).position(|window| window == key.as_bytes()).expect("the model has the key");
+    // A string's type, its length, its bytes.
+    let (len, text) = file[at + key.len() + 4..].split_at_mut(8);
+    let text = &mut text[..u64::from_le_bytes(len.try_into().expect("8 bytes")) as usize];
+    text.fill(b' ');
+    text[..value.len()].copy_from_slice(value.as_bytes());
+    file
+}
+
 /// The image of a small model.
 pub(crate) fn image() -> PathBuf {
     static IMAGE: LazyLock<PathBuf> = LazyLock::new(|| packed(&gguf("tiny-qwen3-q4_1"), "tiny.pocket"));

@@ -144,7 +144,7 @@ fn a_chat_goes_on_and_begins_anew() {
 
 #[test]
 fn a_chat_goes_on_from_what_was_shown() {
-    // A reply that a stop string cut is taken up as it was shown, by way of rendering the chat anew.
+    // A reply that a stop string cut is taken up as it was shown.
     let chat = |flags: &str| {
         let input = "Hello\nAnd now?\nWell.\n";
         pocket_with(input, line(&format!("chat {{}} -n 12 {flags}"), &[&image()])).ok()

@@ -2,10 +2,11 @@
 
 use pocket_runtime::text::{ChatTemplate, RenderOptions, Role, TextError, Turn};
 
-use super::super::error::{TemplateError, printable};
+use super::super::error::TemplateError;
 use super::super::section::AlignedBytes;
 use super::jinja::{Jinja, name};
 use super::table::{ALL_ROLES, Draft, Step, THINKING};
+use crate::printable::printable;
 
 /// Contents that a template might treat in its own way.
 const CONTENTS: [&str; 16] = [
@@ -95,12 +96,12 @@ fn compare(
 fn difference(chat: &str, program: &str, table: &str) -> String {
     let pairs = program.char_indices().zip(table.chars());
     let same = pairs.take_while(|&((_, a), b)| a == b).last().map_or(0, |((at, a), _)| at + a.len_utf8());
-    let from = |text: &str| printable(text.get(same..).unwrap_or_default().as_bytes());
+    let from = |text: &str| printable(text.get(same..).unwrap_or_default());
     format!(
         "in the chat {chat} it writes \"{}\" where a table writes \"{}\", behind \"{}\"",
         from(program),
         from(table),
-        printable(program.get(..same).unwrap_or_default().trim_start().as_bytes())
+        printable(program.get(..same).unwrap_or_default().trim_start())
     )
 }
 

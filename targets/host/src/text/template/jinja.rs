@@ -6,8 +6,8 @@
 //!
 //! A template is a stranger's program, and some thousands of chats are rendered to see what
 //! it does. So steps are counted, those of a chat and those of all together, and so are the
-//! bytes that it writes. What it keeps in variables is not: a template that doubles a text
-//! in a loop takes what memory there is.
+//! bytes that it writes. What it keeps in variables is not counted, so files that others
+//! wrote are left to a process of its own, see `apart`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,7 +16,8 @@ use std::io;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use pocket_runtime::text::{RenderOptions, Role, Turn};
 
-use super::super::error::{TemplateError, printable_up_to};
+use super::super::error::TemplateError;
+use crate::printable::printable_up_to;
 
 /// Steps after which a template that does not end is stopped. Usual templates take some hundreds for a chat.
 const FUEL: u64 = 50_000;

@@ -22,6 +22,7 @@
 //! (Llama 3.2's does) writes the fixed date it has for that case, and the same model is
 //! packed into the same image every day.
 
+mod apart;
 mod check;
 mod jinja;
 mod probe;
@@ -29,12 +30,18 @@ mod table;
 
 use pocket_runtime::text::{ChatTemplate, Tokenizer};
 
-use super::error::{TemplateError, printable};
+use super::error::TemplateError;
 use super::section::AlignedBytes;
+pub(crate) use apart::{TEMPLATE_COMMAND, build_template_apart, serve_template};
 use jinja::Jinja;
 use table::Draft;
 
+use crate::printable::printable;
+
 /// Packs a chat template. The section belongs at a multiple of four bytes.
+///
+/// The template is run in this process: a hostile one can take all of its memory.
+/// [`crate::pack::Options::template_program`] bounds it.
 ///
 /// # Errors
 /// [`TemplateError`] if the template can't be run or can't be expressed as a table.
@@ -60,7 +67,7 @@ fn stop_tokens(draft: &Draft, tokenizer: &Tokenizer<'_>) -> Result<Vec<u32>, Tem
     let mut tokens: Vec<u32> = written.into_iter().chain(tokenizer.eos()).collect();
     tokens.dedup();
     if tokens.is_empty() {
-        return Err(TemplateError::NoStopToken { end: printable(end.as_bytes()) });
+        return Err(TemplateError::NoStopToken { end: printable(end) });
     }
     Ok(tokens)
 }
