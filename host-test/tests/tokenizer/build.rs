@@ -196,7 +196,7 @@ fn a_tokenizer_json_with_other_parts_is_refused() {
         ("/model/merges", json!([["", "a"]]), "needs the token \"\""),
         ("/model/merges", json!([["a", "a"]]), "needs the token \"aa\""),
         ("/added_tokens/0/content", json!(""), "the token 3 is empty"),
-        ("/added_tokens/0/id", json!(u64::MAX), "the id 3 has no token"),
+        ("/added_tokens/0/id", json!(usize::MAX), "the id 3 has no token"),
     ];
     for (place, value, sentence) in cases {
         let mut file = hugging_face();

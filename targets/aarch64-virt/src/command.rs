@@ -126,7 +126,9 @@ fn hash<K: Kernels, W: Workers>(session: &mut Session<'_, K, W>, ids: &str) -> R
         count += 1;
     }
     let mut hash = Sha256::new();
-    session.prefill_each(tokens.get(..count).unwrap_or_default(), |_, logits| logits.iter().for_each(|x| hash.update(x.to_le_bytes())))?;
+    session.prefill_each(tokens.get(..count).unwrap_or_default(), |_, logits| {
+        logits.iter().for_each(|x| hash.update(x.to_le_bytes()))
+    })?;
     print_hash(hash);
     Ok(())
 }

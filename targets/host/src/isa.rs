@@ -128,19 +128,18 @@ impl Isa {
     /// # Errors
     /// [`MissingIsa`] if this machine lacks it; the code is not run.
     pub fn run<W: WithKernels>(self, code: W) -> Result<W::Out, MissingIsa> {
-        let missing = MissingIsa { isa: self };
         match self {
             Self::Scalar => Ok(code.with(Scalar)),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => Avx2::detect().map(|kernels| code.with(kernels)).ok_or(missing),
+            Self::Avx2 => Avx2::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => Avx512Vnni::detect().map(|kernels| code.with(kernels)).ok_or(missing),
+            Self::Avx512Vnni => Avx512Vnni::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Ok(code.with(Neon::new())),
             #[cfg(target_arch = "aarch64")]
-            Self::NeonDot => neon_dot().map(|kernels| code.with(kernels)).ok_or(missing),
+            Self::NeonDot => neon_dot().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "aarch64")]
-            Self::NeonI8mm => neon_i8mm().map(|kernels| code.with(kernels)).ok_or(missing),
+            Self::NeonI8mm => neon_i8mm().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
         }
     }
 }
