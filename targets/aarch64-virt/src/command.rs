@@ -52,6 +52,11 @@ fn space(c: char) -> bool {
     c == ' '
 }
 
+/// Whether numbers end here.
+fn comma(c: char) -> bool {
+    c == ','
+}
+
 /// Does what the command line says; gives the exit status.
 pub(crate) fn run(memory: &'static [u8], line: &str) -> u8 {
     let Some(command) = Command::parse(line) else {
@@ -120,7 +125,7 @@ impl Task<'_> {
 fn hash<K: Kernels, W: Workers>(session: &mut Session<'_, K, W>, ids: &str) -> Result<(), Error> {
     let mut tokens = [0; CONTEXT as usize];
     let mut count = 0_usize;
-    for (slot, id) in tokens.iter_mut().zip(ids.split(|c| c == ',')) {
+    for (slot, id) in tokens.iter_mut().zip(ids.split(comma)) {
         // What is no number is no token of any vocabulary.
         *slot = id.trim().parse().unwrap_or(u32::MAX);
         count += 1;
