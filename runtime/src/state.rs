@@ -62,6 +62,11 @@ pub const fn state_bytes(config: &Config, cache: CacheType, positions: u32) -> O
     }
 }
 
+/// Bytes of the tokens of so many positions, padding included.
+fn tokens_bytes(positions: u32) -> Option<usize> {
+    (positions as usize).checked_mul(4)?.checked_next_multiple_of(ALIGN as usize)
+}
+
 /// A saved state, checked and read in place.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'a> {
@@ -91,15 +96,14 @@ impl<'a> State<'a> {
         if header.checksum(body) != header.crc {
             return Err(StateError::Checksum);
         }
-        let tokens_len = (header.positions as usize).checked_mul(4).ok_or(StateError::Field)?;
-        let (tokens, rest) = body.split_at_checked(tokens_len).ok_or(StateError::Field)?;
-        let padding = tokens_len.wrapping_neg() & const { ALIGN as usize - 1 };
-        let (_, caches) = rest.split_at_checked(padding).ok_or(StateError::Field)?;
+        let (tokens, caches) =
+            tokens_bytes(header.positions).and_then(|len| body.split_at_checked(len)).ok_or(StateError::Field)?;
+        let tokens = tokens.as_chunks().0.get(..header.positions as usize).ok_or(StateError::Field)?;
         let sound = header.cache <= 1 && header.reserved == 0 && header.reserved_too == [0; 60];
         if !sound {
             return Err(StateError::Field);
         }
-        Ok(Self { header, tokens: tokens.as_chunks().0, caches })
+        Ok(Self { header, tokens, caches })
     }
 
     /// How many tokens it holds.
@@ -181,10 +185,8 @@ impl<'a> Draft<'a> {
 
     /// Where tokens go, padding included, and where caches go.
     pub(crate) fn parts(&mut self) -> (&mut [u8], &mut [u8]) {
-        let tokens = (self.header.positions as usize).checked_mul(4);
-        let tokens = tokens.and_then(|bytes| bytes.checked_next_multiple_of(ALIGN as usize)).unwrap_or(usize::MAX);
         let body = self.out.get_mut(HEADER_BYTES..).unwrap_or_default();
-        body.split_at_mut_checked(tokens).unwrap_or_default()
+        tokens_bytes(self.header.positions).and_then(|len| body.split_at_mut_checked(len)).unwrap_or_default()
     }
 
     /// Writes header and checksum; gives the length.

@@ -119,7 +119,7 @@ fn row(config: &Config, limits: &Limits, rate: f64) -> Result<Row> {
         vocabulary: config.vocabulary,
         parameters: counted.parameters,
         image_bytes,
-        peak_bytes: (plan.arena_bytes() + plan.stack_bytes()) as u64 + image_bytes,
+        peak_bytes: plan.peak_bytes(0) as u64 + image_bytes,
         weight_bytes_per_token,
         decode_tok_s: rate / weight_bytes_per_token as f64,
     })
