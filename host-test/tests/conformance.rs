@@ -13,6 +13,9 @@ mod contract;
 mod detect;
 #[path = "conformance/elementary.rs"]
 mod elementary;
+#[cfg(not(target_arch = "aarch64"))]
+#[path = "conformance/grid.rs"]
+mod grid;
 // Ports of portable code, so one processor is enough; an emulated one would take minutes for them.
 #[cfg(not(target_arch = "aarch64"))]
 #[path = "conformance/mutations.rs"]
@@ -36,6 +39,9 @@ macro_rules! for_each_isa {
                 $run!(lanes);
             }
             if let Some(lanes) = pocket_kernels_x86::Avx512Vnni::detect() {
+                $run!(lanes);
+            }
+            if let Some(lanes) = pocket_kernels_x86::Amx::detect() {
                 $run!(lanes);
             }
         }

@@ -1,15 +1,21 @@
 //! The suite must be able to fail: ports that are wrong in one way each, and what the suite says about them.
 
+use pocket_kernels::grid::{Bytes, Grid, GridMatmul, SLOTS, Square};
 use pocket_kernels::matmul::{Matmul, Then};
+use pocket_kernels::tile::Block;
 use pocket_kernels::{Job, Kernels, Lanes, Scalar, WIDTH};
 use pocket_kernels_conformance::{HASH, Scratch, hash_only, run};
 use std::collections::BTreeSet;
 
 /// One mistake of the sort that a port makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mistake {
+pub(crate) enum Mistake {
     /// The wrapper itself changes nothing.
     None,
+    /// Nor does a unit for squares, in plain code.
+    NoneOnGrid,
+    /// A unit that multiplies the first token sixteen times.
+    OneToken,
     /// Multiply, round, add.
     Unfused,
     /// The two halves of a chunk change places.
@@ -38,7 +44,7 @@ enum Mistake {
 
 /// `Scalar` with a mistake. A value, not a type, so that all kernels are compiled for it once.
 #[derive(Clone, Copy)]
-struct Wrong(Mistake);
+pub(crate) struct Wrong(pub(crate) Mistake);
 
 /// Passes operations on unchanged.
 macro_rules! same {
@@ -133,9 +139,34 @@ unsafe impl Lanes for Wrong {
     }
 }
 
+impl Grid for Wrong {
+    type Unit<B: Block> = ();
+
+    unsafe fn open<B: Block>(self) {}
+
+    fn squares<B: Block>(self, unit: &(), weights: &[Bytes; SLOTS], x: &[B], stride: usize, out: &mut [Square; SLOTS]) {
+        for (slot, (weights, out)) in weights.iter().zip(out).enumerate() {
+            self.square(unit, weights, &x[slot..], stride, out);
+        }
+    }
+    fn square<B: Block>(self, _: &(), weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
+        for (n, out) in out.0.iter_mut().enumerate() {
+            let q = x[if self.0 == Mistake::OneToken { 0 } else { n * stride }].q();
+            let weight = |lane: usize, column: usize| weights.0[column / 4][lane * 4 + column % 4] as i8;
+            *out = core::array::from_fn(|lane| {
+                q.iter().enumerate().map(|(column, &q)| i32::from(weight(lane, column)) * i32::from(q)).sum()
+            });
+        }
+    }
+    fn sums(self, sums: &I) -> I {
+        *sums
+    }
+}
+
 impl Kernels for Wrong {
     fn matmul(self, mut job: Matmul<'_, '_>) {
         match self.0 {
+            Mistake::NoneOnGrid | Mistake::OneToken => return self.enter(GridMatmul { grid: self, matmul: job }),
             Mistake::ResidualLost if matches!(job.then, Then::Add) => job.then = Then::Store,
             Mistake::PanelFirst => job.row_group = 0,
             _ => {}
@@ -180,6 +211,7 @@ const FORMATS4: [&str; 4] = ["matmul_q4a64", "matmul_q4a32", "matmul_q4s64", "ma
 #[test]
 fn a_wrapper_without_mistake_passes() {
     assert!(reported(Mistake::None).is_empty());
+    assert!(reported(Mistake::NoneOnGrid).is_empty());
 }
 
 #[test]
@@ -221,7 +253,7 @@ fn mistakes_in_integer_primitives_are_named() {
 
 #[test]
 fn mistakes_in_an_overriding_kernel_are_named_and_nothing_else_is() {
-    for mistake in [Mistake::ResidualLost, Mistake::PanelFirst] {
+    for mistake in [Mistake::ResidualLost, Mistake::PanelFirst, Mistake::OneToken] {
         assert_reported(
             mistake,
             &FORMATS4,

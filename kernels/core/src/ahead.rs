@@ -7,7 +7,7 @@
 use crate::lanes::Lanes;
 
 /// What the caches move at once, on the chips that we know.
-const LINE: usize = 64;
+pub(crate) const LINE: usize = 64;
 
 /// Memory that will be read soon, asked for a few cache lines at a time while something else is computed.
 #[derive(Clone, Copy, Debug, Default)]

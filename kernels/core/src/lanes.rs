@@ -54,6 +54,12 @@ pub unsafe trait Lanes: Copy + Send + Sync + 'static {
     /// Runs a kernel inside this instruction set's `#[target_feature]` region.
     fn enter<J: Job>(self, job: J) -> J::Out;
 
+    /// How far ahead of its reading, in bytes, a product that waits for memory asks for weights; 0 where the processor does
+    /// better alone.
+    #[inline(always)]
+    fn ahead(self) -> usize {
+        0
+    }
     /// Asks the second-level cache for the line that holds this byte; does nothing where there is no such hint.
     #[inline(always)]
     fn fetch(self, byte: &u8) {

@@ -6,7 +6,7 @@
 //!
 //! * weights: [`tile`] (formats), [`weights`] (a matrix view over an image)
 //! * activations: [`quantize`], [`norm`], [`rope`], [`swiglu`](matmul), [`embed`]
-//! * products: [`matmul`]
+//! * products: [`matmul`], [`grid`]
 //! * attention: [`cache`], [`attention`], [`exp`]
 //! * sharing work: [`panel`]
 #![no_std]
@@ -20,6 +20,7 @@ pub mod attention;
 pub mod cache;
 pub mod embed;
 pub mod exp;
+pub mod grid;
 pub mod lanes;
 pub mod matmul;
 pub mod norm;

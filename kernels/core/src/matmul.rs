@@ -7,7 +7,7 @@
 //! # Source
 //! `kernels/NUMERICS.md`, section Matrix × vector.
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, LINE};
 use crate::exp::silu;
 use crate::lanes::{Job, Lanes, WIDTH};
 use crate::panel::Panel;
@@ -57,7 +57,13 @@ fn blocks<'x, B, const N: usize>(rows: &[&'x [B]; N], b: usize) -> Option<[&'x B
 
 /// Products of one row group with `N` tokens from `token` on.
 #[inline(always)]
-fn tiles<L: Lanes, T: Tile, const N: usize>(l: L, tiles: &[T], x: &[T::Block], token: usize) -> [L::F; N] {
+fn tiles<L: Lanes, T: Tile, const N: usize>(
+    l: L,
+    tiles: &[T],
+    x: &[T::Block],
+    token: usize,
+    mut ahead: Ahead<'_>,
+) -> [L::F; N] {
     let mut acc = [l.splat(0.0); N];
     let groups = tiles.len();
     let rows: [&[T::Block]; N] =
@@ -67,6 +73,7 @@ fn tiles<L: Lanes, T: Tile, const N: usize>(l: L, tiles: &[T], x: &[T::Block], t
     }
     for (b, tile) in tiles.iter().enumerate() {
         let Some(x) = blocks(&rows, b) else { break };
+        ahead.fetch(l, size_of::<T>().div_ceil(LINE));
         let dots = tile.dot(l, &x);
         let d_w = l.load_f16(tile.scales());
         for n in 0..N {
@@ -92,13 +99,15 @@ fn product<L: Lanes, const N: usize>(
     row_group: usize,
     x: Activations<'_>,
     t: usize,
+    distance: usize,
 ) -> [L::F; N] {
+    let ahead = Ahead::new([if distance > 0 { w.behind(row_group, distance) } else { &[] }, &[]]);
     match (w.format(), x) {
-        (Format::Q4A64, Activations::G64(x)) => tiles::<L, TileQ4A64, N>(l, w.tiles(row_group), x, t),
-        (Format::Q4S64, Activations::G64(x)) => tiles::<L, TileQ4S64, N>(l, w.tiles(row_group), x, t),
-        (Format::Q4A32, Activations::G32(x)) => tiles::<L, TileQ4A32, N>(l, w.tiles(row_group), x, t),
-        (Format::Q4S32, Activations::G32(x)) => tiles::<L, TileQ4S32, N>(l, w.tiles(row_group), x, t),
-        (Format::Q8, Activations::G32(x)) => tiles::<L, TileQ8, N>(l, w.tiles(row_group), x, t),
+        (Format::Q4A64, Activations::G64(x)) => tiles::<L, TileQ4A64, N>(l, w.tiles(row_group), x, t, ahead),
+        (Format::Q4S64, Activations::G64(x)) => tiles::<L, TileQ4S64, N>(l, w.tiles(row_group), x, t, ahead),
+        (Format::Q4A32, Activations::G32(x)) => tiles::<L, TileQ4A32, N>(l, w.tiles(row_group), x, t, ahead),
+        (Format::Q4S32, Activations::G32(x)) => tiles::<L, TileQ4S32, N>(l, w.tiles(row_group), x, t, ahead),
+        (Format::Q8, Activations::G32(x)) => tiles::<L, TileQ8, N>(l, w.tiles(row_group), x, t, ahead),
         _ => [l.splat(0.0); N],
     }
 }
@@ -112,27 +121,33 @@ fn copy(from: &[f32], to: &mut [f32]) {
 }
 
 impl<'a> Matmul<'a, '_> {
+    /// The matrices whose products are needed, and how many they are.
+    #[inline(always)]
+    pub(crate) fn matrices(&self) -> ([Weights<'a>; 2], usize) {
+        match self.then {
+            Then::SwiGlu(up) => ([self.weights, up], 2),
+            Then::Store | Then::Add => ([self.weights; 2], 1),
+        }
+    }
+
     /// The weights of the row group behind row group `group` of the panel.
     #[inline(always)]
-    fn next(&self, group: usize) -> Ahead<'a> {
+    pub(crate) fn next(&self, group: usize) -> Ahead<'a> {
         let row_group = self.row_group + group + 1;
         let up = if let Then::SwiGlu(up) = self.then { up.row_group(row_group) } else { &[] };
         Ahead::new([self.weights.row_group(row_group), up])
     }
 
-    /// Row group `group` of the panel, for `N` tokens from `token` on.
+    /// Row group `group` of the panel, for `N` tokens from `token` on; weights are asked for `distance` bytes ahead.
     #[inline(always)]
-    fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize) {
+    fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize, distance: usize) {
         let row_group = self.row_group + group;
         let mut y = [l.splat(0.0); N];
-        let (matrices, count) = match self.then {
-            Then::SwiGlu(up) => ([self.weights, up], 2),
-            Then::Store | Then::Add => ([self.weights; 2], 1),
-        };
+        let (matrices, count) = self.matrices();
         // One loop for gate and up, so that the products are compiled once: they are most of a program's code.
         for (i, weights) in matrices.iter().enumerate().take(count) {
             let gate = y;
-            y = product::<L, N>(l, weights, row_group, self.x, token);
+            y = product::<L, N>(l, weights, row_group, self.x, token, distance);
             if i > 0 {
                 for n in 0..N {
                     y[n] = l.mul(silu(l, gate[n]), y[n]);
@@ -140,18 +155,55 @@ impl<'a> Matmul<'a, '_> {
             }
         }
         for (n, y) in y.into_iter().enumerate() {
-            let row = self.out.row(token + n).get_mut(group * WIDTH..).unwrap_or(&mut []);
-            if let Some(out) = row.first_chunk_mut() {
-                let y = if let Then::Add = self.then { l.add(l.load(out), y) } else { y };
-                l.store(y, out);
-            } else {
-                // The last rows of a matrix whose height is no multiple of 16.
-                let mut padded = [0.0; WIDTH];
-                copy(row, &mut padded);
-                let y = if let Then::Add = self.then { l.add(l.load(&padded), y) } else { y };
-                l.store(y, &mut padded);
-                copy(&padded, row);
-            }
+            self.finish(l, group, token + n, y);
+        }
+    }
+
+    /// Stores or adds one token's products with row group `group` of the panel.
+    #[inline(always)]
+    pub(crate) fn finish<L: Lanes>(&mut self, l: L, group: usize, token: usize, y: L::F) {
+        let row = self.out.row(token).get_mut(group * WIDTH..).unwrap_or(&mut []);
+        if let Some(out) = row.first_chunk_mut() {
+            let y = if let Then::Add = self.then { l.add(l.load(out), y) } else { y };
+            l.store(y, out);
+        } else {
+            // The last rows of a matrix whose height is no multiple of 16.
+            let mut padded = [0.0; WIDTH];
+            copy(row, &mut padded);
+            let y = if let Then::Add = self.then { l.add(l.load(&padded), y) } else { y };
+            l.store(y, &mut padded);
+            copy(&padded, row);
+        }
+    }
+
+    /// Row group `group` of the panel, for all tokens from `token` on.
+    #[inline(always)]
+    pub(crate) fn rest<L: Lanes>(&mut self, l: L, group: usize, token: usize, ahead: &mut Ahead<'a>, pace: usize) {
+        let (tokens, mut token) = (self.out.rows(), token);
+        // Where nothing is asked for meanwhile, the first tile waits for memory, and those after it find the weights.
+        let mut distance = if pace == 0 && token == 0 { l.ahead() } else { 0 };
+        while L::COLUMNS >= 8 && tokens - token >= 8 {
+            ahead.fetch(l, pace);
+            self.column_tile::<L, 8>(l, group, token, distance);
+            distance = 0;
+            token += 8;
+        }
+        while L::COLUMNS >= 4 && tokens - token >= 4 {
+            ahead.fetch(l, pace);
+            self.column_tile::<L, 4>(l, group, token, distance);
+            distance = 0;
+            token += 4;
+        }
+        while L::COLUMNS >= 2 && tokens - token >= 2 {
+            ahead.fetch(l, pace);
+            self.column_tile::<L, 2>(l, group, token, distance);
+            distance = 0;
+            token += 2;
+        }
+        while tokens > token {
+            self.column_tile::<L, 1>(l, group, token, distance);
+            distance = 0;
+            token += 1;
         }
     }
 }
@@ -165,28 +217,9 @@ impl Job for Matmul<'_, '_> {
         // One token's products wait for memory and nothing else, so there is no time to use.
         let columns = tokens / L::COLUMNS;
         for group in 0..self.out.width().div_ceil(WIDTH) {
-            let mut token = 0;
             let mut ahead = if columns > 1 { self.next(group) } else { Ahead::default() };
             let pace = ahead.lines().div_ceil(columns.max(1));
-            while L::COLUMNS >= 8 && tokens - token >= 8 {
-                ahead.fetch(l, pace);
-                self.column_tile::<L, 8>(l, group, token);
-                token += 8;
-            }
-            while L::COLUMNS >= 4 && tokens - token >= 4 {
-                ahead.fetch(l, pace);
-                self.column_tile::<L, 4>(l, group, token);
-                token += 4;
-            }
-            while L::COLUMNS >= 2 && tokens - token >= 2 {
-                ahead.fetch(l, pace);
-                self.column_tile::<L, 2>(l, group, token);
-                token += 2;
-            }
-            while tokens > token {
-                self.column_tile::<L, 1>(l, group, token);
-                token += 1;
-            }
+            self.rest(l, group, 0, &mut ahead, pace);
         }
     }
 }

@@ -87,6 +87,9 @@ pub trait Tile: Pod {
     fn minima(&self) -> Option<&[u16; WIDTH]>;
     /// Exact dot products of every row with `N` columns, of signed weight codes (symmetric) or raw codes (asymmetric).
     fn dot<L: Lanes, const N: usize>(&self, lanes: L, x: &[&Self::Block; N]) -> [L::I; N];
+    /// The signed weight codes (symmetric) or raw codes (asymmetric) as bytes: byte `lane·4 + i` of row `r` is that of
+    /// column `4r + i`. Rows beyond the group stay as they are.
+    fn signed_bytes(&self, out: &mut [[u8; 64]; 16]);
     /// The code of one row and column as an integer; signed for symmetric formats. Column is taken modulo the group.
     fn code(&self, lane: usize, column: usize) -> i32;
 }
@@ -132,6 +135,16 @@ pub(crate) fn dot_byte_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]]
     acc
 }
 
+/// 4-bit chunks as bytes, each decreased by `bias`.
+#[inline(always)]
+fn nibble_bytes(codes: &[[u8; 64]], bias: u8, out: &mut [[u8; 64]; 16]) {
+    for (chunk, [low, high]) in codes.iter().zip(out.as_chunks_mut().0) {
+        for ((code, low), high) in chunk.iter().zip(low).zip(high) {
+            (*low, *high) = ((code & 15).wrapping_sub(bias), (code >> 4).wrapping_sub(bias));
+        }
+    }
+}
+
 #[inline(always)]
 fn nibble(codes: &[[u8; 64]], lane: usize, column: usize) -> i32 {
     let byte = codes[(column / 8) % codes.len()][(lane % WIDTH) * 4 + column % 4];
@@ -167,6 +180,10 @@ macro_rules! w4 {
                 l.dot_code_chunks(&self.codes, x.map(|x| x.q.as_slice()))
             }
             #[inline(always)]
+            fn signed_bytes(&self, out: &mut [[u8; 64]; 16]) {
+                nibble_bytes(&self.codes, 0, out);
+            }
+            #[inline(always)]
             fn code(&self, lane: usize, column: usize) -> i32 {
                 nibble(&self.codes, lane, column)
             }
@@ -200,6 +217,10 @@ macro_rules! w4 {
                     acc[n] = l.sub_i(acc[n], l.splat_i(8 * x[n].sum));
                 }
                 acc
+            }
+            #[inline(always)]
+            fn signed_bytes(&self, out: &mut [[u8; 64]; 16]) {
+                nibble_bytes(&self.codes, 8, out);
             }
             #[inline(always)]
             fn code(&self, lane: usize, column: usize) -> i32 {
@@ -243,6 +264,12 @@ impl Tile for TileQ8 {
             }
         }
         acc
+    }
+    #[inline(always)]
+    fn signed_bytes(&self, out: &mut [[u8; 64]; 16]) {
+        for (chunk, out) in self.codes.iter().zip(out) {
+            *out = *chunk;
+        }
     }
     #[inline(always)]
     fn code(&self, lane: usize, column: usize) -> i32 {

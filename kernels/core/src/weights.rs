@@ -148,6 +148,14 @@ impl<'a> Weights<'a> {
         rest.and_then(|rest| rest.get(..bytes)).unwrap_or(&[])
     }
 
+    /// As many bytes as a row group has, from `distance` behind the start of one on; fewer at the end of the matrix.
+    #[inline(always)]
+    pub(crate) fn behind(&self, row_group: usize, distance: usize) -> &'a [u8] {
+        let start = row_group.saturating_mul(self.stride_bytes).saturating_add(distance);
+        let rest = self.data.get(start..).unwrap_or(&[]);
+        &rest[..rest.len().min(self.format.row_group_bytes(self.columns))]
+    }
+
     /// The tiles of one row group in the order of the columns; empty beyond the matrix.
     #[inline(always)]
     pub(crate) fn tiles<T: Tile>(&self, row_group: usize) -> &'a [T] {

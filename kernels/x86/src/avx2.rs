@@ -3,18 +3,20 @@
 use core::arch::x86_64::*;
 use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
 
-use crate::detect::features;
+use crate::detect::{ahead, features};
 use crate::isa::isa;
 
 /// Proof that AVX2, FMA and F16C may be used.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2(());
+pub struct Avx2 {
+    ahead: usize,
+}
 
 impl Avx2 {
     /// The token, if the processor has the extensions and the system saves the registers.
     #[must_use]
     pub fn detect() -> Option<Self> {
-        features().avx2.then_some(Self(()))
+        features().avx2.then(|| Self { ahead: ahead() })
     }
 
     /// The token without asking.
@@ -22,8 +24,8 @@ impl Avx2 {
     /// # Safety
     /// The processor must have AVX2, FMA and F16C, and whoever switches contexts must save the YMM registers.
     #[must_use]
-    pub const unsafe fn assume() -> Self {
-        Self(())
+    pub unsafe fn assume() -> Self {
+        Self { ahead: ahead() }
     }
 }
 
@@ -69,6 +71,10 @@ unsafe impl Lanes for Avx2 {
         isa!(inside(self, job))
     }
 
+    #[inline(always)]
+    fn ahead(self) -> usize {
+        self.ahead
+    }
     #[inline(always)]
     fn fetch(self, byte: &u8) {
         isa!(_mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()));

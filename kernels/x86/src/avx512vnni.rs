@@ -3,18 +3,23 @@
 use core::arch::x86_64::*;
 use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
 
-use crate::detect::features;
+use crate::detect::{ahead, features};
 use crate::isa::isa;
 
-/// Proof that AVX-512 F, BW, VL and VNNI may be used.
+/// AVX-512 lanes, with or without the tiles of AMX beside them.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx512Vnni(());
+pub struct Avx512<const TILES: bool> {
+    pub(crate) ahead: usize,
+}
+
+/// Proof that AVX-512 F, BW, VL and VNNI may be used.
+pub type Avx512Vnni = Avx512<false>;
 
 impl Avx512Vnni {
     /// The token, if the processor has the extensions and the system saves the registers.
     #[must_use]
     pub fn detect() -> Option<Self> {
-        features().avx512_vnni.then_some(Self(()))
+        features().avx512_vnni.then(|| Self { ahead: ahead() })
     }
 
     /// The token without asking.
@@ -23,14 +28,14 @@ impl Avx512Vnni {
     /// The processor must have AVX-512 F, BW, VL and VNNI, and whoever switches contexts must save the ZMM and mask
     /// registers.
     #[must_use]
-    pub const unsafe fn assume() -> Self {
-        Self(())
+    pub unsafe fn assume() -> Self {
+        Self { ahead: ahead() }
     }
 }
 
-// SAFETY: `Avx512Vnni` is made by `detect`, or by `assume` whose caller takes the obligation; no other value exists.
-unsafe impl Lanes for Avx512Vnni {
-    const NAME: &'static str = "avx512vnni";
+// SAFETY: `Avx512` is made by `detect`, or by `assume` whose caller takes the obligation; no other value exists.
+unsafe impl<const TILES: bool> Lanes for Avx512<TILES> {
+    const NAME: &'static str = if TILES { "amx" } else { "avx512vnni" };
     const COLUMNS: usize = 8;
     /// The dot instruction wants unsigned weights, so bytes are shifted by 128.
     const BYTES_BIAS: i32 = 128;
@@ -42,12 +47,16 @@ unsafe impl Lanes for Avx512Vnni {
 
     fn enter<J: Job>(self, job: J) -> J::Out {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-        fn inside<J: Job>(lanes: Avx512Vnni, job: J) -> J::Out {
+        fn inside<J: Job, const TILES: bool>(lanes: Avx512<TILES>, job: J) -> J::Out {
             job.run(lanes)
         }
         isa!(inside(self, job))
     }
 
+    #[inline(always)]
+    fn ahead(self) -> usize {
+        self.ahead
+    }
     #[inline(always)]
     fn fetch(self, byte: &u8) {
         isa!(_mm_prefetch::<_MM_HINT_T1>(core::ptr::from_ref(byte).cast()));

@@ -88,6 +88,9 @@
 // AArch64: dot products and 8-bit matrix products (dotprod, i8mm).
 #define POCKET_KERNELS_NEON_I8MM 6
 
+// x86-64: AMX with 8-bit integers, beside AVX-512. Where Linux runs the program, asking for it asks Linux for the use of tiles.
+#define POCKET_KERNELS_AMX 7
+
 // Instructions.
 #define POCKET_ROLE_SYSTEM 0
 

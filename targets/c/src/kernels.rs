@@ -22,6 +22,8 @@ pub const POCKET_KERNELS_NEON: u32 = 4;
 pub const POCKET_KERNELS_NEON_DOT: u32 = 5;
 /// AArch64: dot products and 8-bit matrix products (dotprod, i8mm).
 pub const POCKET_KERNELS_NEON_I8MM: u32 = 6;
+/// x86-64: AMX with 8-bit integers, beside AVX-512. Where Linux runs the program, asking for it asks Linux for the use of tiles.
+pub const POCKET_KERNELS_AMX: u32 = 7;
 
 /// What a session computes with. All zeros: the best kernels, on the calling thread alone.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +78,7 @@ macro_rules! sessions {
                 workers: &'static CallersWorkers,
             ) -> Checked<Self> {
                 let best = machine.kernels == POCKET_KERNELS_BEST;
-                if machine.kernels > POCKET_KERNELS_NEON_I8MM || (best && machine.promised != 0) {
+                if machine.kernels > POCKET_KERNELS_AMX || (best && machine.promised != 0) {
                     return Err(Fault::Here(POCKET_ERROR_VALUE));
                 }
                 $(
@@ -117,6 +119,12 @@ macro_rules! sessions {
 }
 
 sessions! {
+    #[cfg(all(target_arch = "x86_64", feature = "amx"))]
+    Amx(pocket_kernels_x86::Amx) = POCKET_KERNELS_AMX, c"amx", |machine| match machine.promised {
+        0 => pocket_kernels_x86::Amx::detect(),
+        // SAFETY: the caller's promise.
+        _ => Some(unsafe { pocket_kernels_x86::Amx::assume() }),
+    };
     #[cfg(all(target_arch = "x86_64", feature = "avx512vnni"))]
     Avx512Vnni(pocket_kernels_x86::Avx512Vnni) = POCKET_KERNELS_AVX512VNNI, c"avx512vnni",
         |machine| match machine.promised {

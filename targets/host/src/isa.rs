@@ -10,7 +10,7 @@ use pocket_kernels::{Kernels, Lanes, Scalar};
 #[cfg(target_arch = "aarch64")]
 use pocket_kernels_aarch64::{Neon, NeonDot, NeonI8mm};
 #[cfg(target_arch = "x86_64")]
-use pocket_kernels_x86::{Avx2, Avx512Vnni};
+use pocket_kernels_x86::{Amx, Avx2, Avx512Vnni};
 
 /// An instruction set, from the plainest to the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub enum Isa {
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
+    /// AMX with 8-bit integers, beside AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Amx,
     /// Neon, on every such machine.
     #[cfg(target_arch = "aarch64")]
     Neon,
@@ -75,6 +78,8 @@ impl Isa {
         Self::Avx2,
         #[cfg(target_arch = "x86_64")]
         Self::Avx512Vnni,
+        #[cfg(target_arch = "x86_64")]
+        Self::Amx,
         #[cfg(target_arch = "aarch64")]
         Self::Neon,
         #[cfg(target_arch = "aarch64")]
@@ -92,6 +97,8 @@ impl Isa {
             Self::Avx2 => Avx2::NAME,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => Avx512Vnni::NAME,
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx => Amx::NAME,
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Neon::NAME,
             #[cfg(target_arch = "aarch64")]
@@ -134,6 +141,8 @@ impl Isa {
             Self::Avx2 => Avx2::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => Avx512Vnni::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx => Amx::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "aarch64")]
             Self::Neon => Ok(code.with(Neon::new())),
             #[cfg(target_arch = "aarch64")]

@@ -1,0 +1,202 @@
+//! AMX with 8-bit integers: a whole weight tile times sixteen tokens in one instruction, beside AVX-512.
+//!
+//! # Source
+//! Intel, "Software Developer's Manual", volume 1, chapter 18 (tiles and their palettes); volume 2, TDPBSSD. The Linux
+//! kernel's "Using XSTATE features in user space applications" for the permission to use tiles.
+
+use core::arch::asm;
+use core::arch::x86_64::*;
+use core::marker::PhantomData;
+
+use pocket_kernels::grid::{Bytes, COLUMNS, Grid, GridMatmul, SLOTS, Square};
+use pocket_kernels::matmul::Matmul;
+use pocket_kernels::tile::Block;
+use pocket_kernels::{Kernels, Lanes, WIDTH};
+
+use crate::avx512vnni::Avx512;
+use crate::detect::{ahead, features};
+use crate::isa::isa;
+
+/// Proof that AMX-INT8 and AVX-512 F, BW, VL and VNNI may be used.
+pub type Amx = Avx512<true>;
+
+impl Amx {
+    /// The token, if the processor has the extensions and the system saves the registers.
+    ///
+    /// Linux wants to be asked: after that, the frame of a signal is some 8 kB larger. On other operating systems
+    /// nobody is asked and there is no token.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        (features().amx && permitted()).then(|| Self { ahead: ahead() })
+    }
+
+    /// The token without asking.
+    ///
+    /// # Safety
+    /// The processor must have AMX-TILE, AMX-INT8 and AVX-512 F, BW, VL and VNNI, and whoever switches contexts must
+    /// save tiles, ZMM and mask registers and allow their use.
+    #[must_use]
+    pub unsafe fn assume() -> Self {
+        Self { ahead: ahead() }
+    }
+}
+
+/// Whether whoever runs this program lets it use tiles.
+fn permitted() -> bool {
+    if cfg!(target_os = "linux") {
+        const ARCH_PRCTL: i64 = 158;
+        const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
+        const XFEATURE_XTILEDATA: i64 = 18;
+        let mut result = ARCH_PRCTL;
+        // SAFETY: the call changes what the kernel saves for this process and touches no memory of it; a kernel that does
+        // not know it says so. The instruction overwrites the two registers that are named and nothing else.
+        unsafe {
+            asm!(
+                "syscall",
+                inout("rax") result,
+                in("rdi") ARCH_REQ_XCOMP_PERM,
+                in("rsi") XFEATURE_XTILEDATA,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack)
+            );
+        }
+        result == 0
+    } else {
+        cfg!(target_os = "none")
+    }
+}
+
+/// How large each tile is: palette 1.
+#[repr(C, align(64))]
+struct Palette {
+    palette: u8,
+    start_row: u8,
+    reserved: [u8; 14],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+impl Palette {
+    /// Tiles 0 to 3: sums. Tiles 4 and 6: activations of 16 tokens, 5 and 7: weights.
+    const fn new(group: u8) -> Self {
+        let (x, w) = (group as u16, group / 4);
+        Self {
+            palette: 1,
+            start_row: 0,
+            reserved: [0; 14],
+            row_bytes: [64, 64, 64, 64, x, 64, x, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+            rows: [16, 16, 16, 16, 16, w, 16, w, 0, 0, 0, 0, 0, 0, 0, 0],
+        }
+    }
+}
+
+static PALETTE_32: Palette = Palette::new(32);
+static PALETTE_64: Palette = Palette::new(64);
+
+/// The tiles of this thread, set up for groups of one size.
+pub struct Tiles<B>(PhantomData<*const B>);
+
+impl<B> Drop for Tiles<B> {
+    fn drop(&mut self) {
+        // SAFETY: a value exists only where tiles may be used.
+        unsafe { asm!("tilerelease", options(nostack, preserves_flags, nomem)) };
+    }
+}
+
+impl Grid for Amx {
+    type Unit<B: Block> = Tiles<B>;
+
+    #[inline(always)]
+    unsafe fn open<B: Block>(self) -> Tiles<B> {
+        let palette = if B::GROUP == 64 { &PALETTE_64 } else { &PALETTE_32 };
+        // SAFETY: the token is the proof that tiles may be used; the palette is a valid one of 64 bytes.
+        unsafe { asm!("ldtilecfg [{}]", in(reg) palette, options(nostack, preserves_flags, readonly)) };
+        Tiles(PhantomData)
+    }
+
+    #[inline(always)]
+    fn squares<B: Block>(
+        self,
+        _: &Tiles<B>,
+        weights: &[Bytes; SLOTS],
+        x: &[B],
+        stride: usize,
+        out: &mut [Square; SLOTS],
+    ) {
+        let fits = ((COLUMNS - 1).checked_mul(stride)).is_some_and(|last| last < x.len().saturating_sub(SLOTS - 1));
+        let (true, [a, b, c, d, ..]) = (fits, x) else { return };
+        // SAFETY: the tiles are set up for such groups. Of each slot sixteen blocks' codes are read, the last of which is in
+        // `x`, and at most sixteen lines of weights, and sixteen lines of sums are written.
+        unsafe {
+            asm!(
+                "tileloadd tmm4, [{a} + {stride}]",
+                "tileloadd tmm5, [{weights} + {line}]",
+                "tilezero tmm0",
+                "tdpbssd tmm0, tmm4, tmm5",
+                "tileloadd tmm6, [{b} + {stride}]",
+                "tileloadd tmm7, [{weights} + {line} + 1024]",
+                "tilezero tmm1",
+                "tdpbssd tmm1, tmm6, tmm7",
+                "tileloadd tmm4, [{c} + {stride}]",
+                "tileloadd tmm5, [{weights} + {line} + 2048]",
+                "tilezero tmm2",
+                "tdpbssd tmm2, tmm4, tmm5",
+                "tileloadd tmm6, [{d} + {stride}]",
+                "tileloadd tmm7, [{weights} + {line} + 3072]",
+                "tilezero tmm3",
+                "tdpbssd tmm3, tmm6, tmm7",
+                "tilestored [{out} + {line}], tmm0",
+                "tilestored [{out} + {line} + 1024], tmm1",
+                "tilestored [{out} + {line} + 2048], tmm2",
+                "tilestored [{out} + {line} + 3072], tmm3",
+                a = in(reg) a.q().as_ptr(),
+                b = in(reg) b.q().as_ptr(),
+                c = in(reg) c.q().as_ptr(),
+                d = in(reg) d.q().as_ptr(),
+                stride = in(reg) stride * size_of::<B>(),
+                weights = in(reg) weights,
+                line = in(reg) 64_usize,
+                out = in(reg) out,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn square<B: Block>(self, _: &Tiles<B>, weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
+        let fits = (COLUMNS - 1).checked_mul(stride).is_some_and(|last| last < x.len());
+        let (true, Some(first)) = (fits, x.first()) else { return };
+        // SAFETY: as above, of one slot.
+        unsafe {
+            asm!(
+                "tileloadd tmm4, [{x} + {stride}]",
+                "tileloadd tmm5, [{weights} + {line}]",
+                "tilezero tmm0",
+                "tdpbssd tmm0, tmm4, tmm5",
+                "tilestored [{out} + {line}], tmm0",
+                x = in(reg) first.q().as_ptr(),
+                stride = in(reg) stride * size_of::<B>(),
+                weights = in(reg) weights,
+                line = in(reg) 64_usize,
+                out = in(reg) out,
+                options(nostack, preserves_flags)
+            );
+        }
+    }
+
+    #[inline(always)]
+    fn sums(self, sums: &[i32; WIDTH]) -> Self::I {
+        isa!(_mm512_loadu_si512(sums.as_ptr().cast()))
+    }
+}
+
+impl Kernels for Amx {
+    fn matmul(self, job: Matmul<'_, '_>) {
+        if job.out.rows() < COLUMNS {
+            self.enter(job);
+        } else {
+            self.enter(GridMatmul { grid: self, matmul: job });
+        }
+    }
+}
