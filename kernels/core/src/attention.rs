@@ -138,12 +138,17 @@ fn heads_of_chunk<L: Lanes, C: Cached, const N: usize>(
     let scale = l.splat(1.0 / libm::sqrtf(span.dim as f32));
     let vectors = span.dim / WIDTH;
     let pace = ahead.lines().div_ceil((tiles * vectors * 2).max(1));
-    for tile in 0..tiles {
+    let mut tile = 0;
+    // Where there are registers for the sums of two tiles, an element of a query is loaded once for both.
+    while L::COLUMNS >= 8 && tiles - tile >= 2 {
+        ahead.fetch(l, 2 * pace * vectors);
+        store(l, scale, cache.scores::<L, N, 2>(l, span.start / WIDTH + tile, &queries, span.dim), tile, &mut p);
+        tile += 2;
+    }
+    while tiles > tile {
         ahead.fetch(l, pace * vectors);
-        let scores = cache.scores::<L, N>(l, span.start / WIDTH + tile, &queries, span.dim);
-        for (p, scores) in p.iter_mut().zip(scores) {
-            l.store(l.mul(scores, scale), &mut p[tile % (CHUNK / WIDTH)]);
-        }
+        store(l, scale, cache.scores::<L, N, 1>(l, span.start / WIDTH + tile, &queries, span.dim), tile, &mut p);
+        tile += 1;
     }
     let (partials, _) = out.as_chunks_mut::<WIDTH>();
     for (p, partial) in p.iter_mut().zip(partials.chunks_exact_mut(vectors + 1)) {
@@ -154,15 +159,64 @@ fn heads_of_chunk<L: Lanes, C: Cached, const N: usize>(
         (last[0], last[1]) = (m, sum);
     }
     cache.scale_weights(span.start, count, &mut p);
-    for vector in 0..vectors {
-        let sums = cache.weighted_sum::<L, N>(l, &p, (span.start, count), (vector, vectors), (ahead, pace));
-        for (partial, sum) in partials.chunks_exact_mut(vectors + 1).zip(sums) {
-            if let Some(out) = partial.get_mut(vector) {
-                l.store(sum, out);
+    let mut weighted = Weighted { p: &p, positions: (span.start, count), vectors, partials };
+    let mut vector = 0;
+    // Where there are registers for the sums of two vectors, a weight is loaded once for both.
+    while L::COLUMNS >= 8 && vectors - vector >= 2 {
+        weighted.sum::<L, C, 2>(l, cache, vector, (ahead, pace));
+        vector += 2;
+    }
+    while vectors > vector {
+        weighted.sum::<L, C, 1>(l, cache, vector, (ahead, pace));
+        vector += 1;
+    }
+    finite
+}
+
+/// Scales the scores of neighbouring tiles and stores them.
+#[inline(always)]
+fn store<L: Lanes, const N: usize, const T: usize>(
+    l: L,
+    scale: L::F,
+    scores: [[L::F; N]; T],
+    tile: usize,
+    p: &mut [[[f32; WIDTH]; CHUNK / WIDTH]; N],
+) {
+    for (t, scores) in scores.into_iter().enumerate() {
+        for (p, scores) in p.iter_mut().zip(scores) {
+            l.store(l.mul(scores, scale), &mut p[(tile + t) % (CHUNK / WIDTH)]);
+        }
+    }
+}
+
+/// Where the weights of a chunk are, and where its weighted sums go.
+struct Weighted<'a, const N: usize> {
+    p: &'a [[[f32; WIDTH]; CHUNK / WIDTH]; N],
+    positions: (usize, usize),
+    vectors: usize,
+    partials: &'a mut [[f32; WIDTH]],
+}
+
+impl<const N: usize> Weighted<'_, N> {
+    /// Sums `V` vectors of each head, from vector `vector` on.
+    #[inline(always)]
+    fn sum<L: Lanes, C: Cached, const V: usize>(
+        &mut self,
+        l: L,
+        cache: &C,
+        vector: usize,
+        ahead: (&mut Ahead<'_>, usize),
+    ) {
+        let vectors = self.vectors;
+        let sums = cache.weighted_sum::<L, N, V>(l, self.p, self.positions, (vector, vectors), ahead);
+        for (v, sums) in sums.into_iter().enumerate() {
+            for (partial, sum) in self.partials.chunks_exact_mut(vectors + 1).zip(sums) {
+                if let Some(out) = partial.get_mut(vector + v) {
+                    l.store(sum, out);
+                }
             }
         }
     }
-    finite
 }
 
 /// Turns the scores of a chunk into `exp(s − m)`; gives `m`, their sum, and whether the scores were finite.
@@ -187,6 +241,9 @@ fn softmax<L: Lanes>(l: L, p: &mut [[f32; WIDTH]], count: usize) -> (f32, f32, b
         l.store(e, s);
     }
     p.as_flattened_mut().iter_mut().skip(count).for_each(|s| *s = 0.0);
-    let sum = p.iter().fold(l.splat(0.0), |sum, e| l.add(sum, l.load(e)));
+    let mut sum = l.splat(0.0);
+    for e in p.iter() {
+        sum = l.add(sum, l.load(e));
+    }
     (m, fold(l, sum), l.reduce_max_i(bits) < INFINITY_BITS)
 }

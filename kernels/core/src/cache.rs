@@ -221,7 +221,10 @@ fn halves(kind: CacheType, head_dim: usize, positions: usize, bytes: usize) -> O
 #[inline(always)]
 pub(crate) fn quantize_head<L: Lanes>(l: L, x: &[f32], out: &mut [i8; HEAD_DIM_MAX]) -> (f32, bool) {
     let x = x.as_chunks::<WIDTH>().0;
-    let bits = x.iter().fold(l.splat_i(0), |bits, x| l.max_i(bits, l.abs_bits(l.load(x))));
+    let mut bits = l.splat_i(0);
+    for x in x {
+        bits = l.max_i(bits, l.abs_bits(l.load(x)));
+    }
     let amax = l.reduce_max_i(bits);
     let (d, factor) = scale_of(f32::from_bits(amax as u32));
     for (x, out) in x.iter().zip(out.as_chunks_mut::<WIDTH>().0) {

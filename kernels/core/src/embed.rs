@@ -25,11 +25,14 @@ impl EmbedRow<'_> {
         let tiles: &[T] = self.weights.tiles(self.row / WIDTH);
         for (tile, out) in tiles.iter().zip(self.out.chunks_mut(T::Block::GROUP)) {
             let d = l.load_f16(&[tile.scales()[lane]; WIDTH]);
-            let m = tile.minima().map(|m| l.load_f16(&[m[lane]; WIDTH]));
+            let m = match tile.minima() {
+                Some(m) => l.load_f16(&[m[lane]; WIDTH]),
+                None => l.splat(0.0),
+            };
             for (i, out) in out.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
                 let codes: [f32; WIDTH] = core::array::from_fn(|j| tile.code(lane, i * WIDTH + j) as f32);
-                let value = match m {
-                    Some(m) => l.fma(d, l.load(&codes), m),
+                let value = match tile.minima() {
+                    Some(_) => l.fma(d, l.load(&codes), m),
                     None => l.mul(d, l.load(&codes)),
                 };
                 l.store(value, out);

@@ -79,11 +79,14 @@ type Scales = [[f32; 2]; COLUMNS];
 #[inline(always)]
 fn scale<G: Grid, T: Tile>(g: G, tile: &T, x: &Scales, square: &Square, acc: &mut [G::F; COLUMNS]) {
     let d_w = g.load_f16(tile.scales());
-    let m_w = tile.minima().map(|minima| g.load_f16(minima));
     for n in 0..COLUMNS {
-        let [d, s] = x[n];
+        let [d, _] = x[n];
         acc[n] = g.fma(g.mul(d_w, g.splat(d)), g.to_f(g.sums(&square.0[n])), acc[n]);
-        if let Some(m_w) = m_w {
+    }
+    if let Some(minima) = tile.minima() {
+        let m_w = g.load_f16(minima);
+        for n in 0..COLUMNS {
+            let [_, s] = x[n];
             acc[n] = g.fma(m_w, g.splat(s), acc[n]);
         }
     }

@@ -17,7 +17,8 @@ pub const WIDTH: usize = 16;
 pub trait Job {
     /// What the kernel returns.
     type Out;
-    /// Runs the kernel. Implementations are `#[inline(always)]`.
+    /// Runs the kernel. Implementations are `#[inline(always)]`, and do nothing with `lanes` in closures: one that the compiler
+    /// does not inline is not compiled for the instruction set, and its primitives are calls.
     fn run<L: Lanes>(self, lanes: L) -> Self::Out;
 }
 

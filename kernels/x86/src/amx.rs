@@ -23,8 +23,8 @@ pub type Amx = Avx512<true>;
 impl Amx {
     /// The token, if the processor has the extensions and the system saves the registers.
     ///
-    /// Linux wants to be asked: after that, the frame of a signal is some 8 kB larger. On other operating systems
-    /// nobody is asked and there is no token.
+    /// Linux wants to be asked, for the whole process: from then on the frame of a signal is some 8 kB larger. On other
+    /// operating systems nobody is asked and there is no token.
     #[must_use]
     pub fn detect() -> Option<Self> {
         (features().amx && permitted()).then(|| Self { ahead: ahead() })
@@ -63,7 +63,7 @@ fn permitted() -> bool {
         }
         result == 0
     } else {
-        cfg!(target_os = "none")
+        cfg!(any(target_os = "none", target_os = "uefi"))
     }
 }
 
@@ -104,6 +104,14 @@ impl<B> Drop for Tiles<B> {
     }
 }
 
+/// The codes of block `block`, as a pointer that may go on to the others.
+#[inline(always)]
+fn codes<B: Block>(x: &[B], block: usize) -> *const u8 {
+    let within = x.first().map_or(0, |first| first.q().as_ptr().addr() - x.as_ptr().addr());
+    x.as_ptr().cast::<u8>().wrapping_add(block * size_of::<B>() + within)
+}
+
+// No tile is named as overwritten: the compiler keeps nothing in them.
 impl Grid for Amx {
     type Unit<B: Block> = Tiles<B>;
 
@@ -124,8 +132,10 @@ impl Grid for Amx {
         stride: usize,
         out: &mut [Square; SLOTS],
     ) {
-        let fits = ((COLUMNS - 1).checked_mul(stride)).is_some_and(|last| last < x.len().saturating_sub(SLOTS - 1));
-        let (true, [a, b, c, d, ..]) = (fits, x) else { return };
+        let last = (COLUMNS - 1).checked_mul(stride).and_then(|last| last.checked_add(SLOTS - 1));
+        if last.is_none_or(|last| last >= x.len()) {
+            return;
+        }
         // SAFETY: the tiles are set up for such groups. Of each slot sixteen blocks' codes are read, the last of which is in
         // `x`, and at most sixteen lines of weights, and sixteen lines of sums are written.
         unsafe {
@@ -150,10 +160,10 @@ impl Grid for Amx {
                 "tilestored [{out} + {line} + 1024], tmm1",
                 "tilestored [{out} + {line} + 2048], tmm2",
                 "tilestored [{out} + {line} + 3072], tmm3",
-                a = in(reg) a.q().as_ptr(),
-                b = in(reg) b.q().as_ptr(),
-                c = in(reg) c.q().as_ptr(),
-                d = in(reg) d.q().as_ptr(),
+                a = in(reg) codes(x, 0),
+                b = in(reg) codes(x, 1),
+                c = in(reg) codes(x, 2),
+                d = in(reg) codes(x, 3),
                 stride = in(reg) stride * size_of::<B>(),
                 weights = in(reg) weights,
                 line = in(reg) 64_usize,
@@ -165,8 +175,9 @@ impl Grid for Amx {
 
     #[inline(always)]
     fn square<B: Block>(self, _: &Tiles<B>, weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
-        let fits = (COLUMNS - 1).checked_mul(stride).is_some_and(|last| last < x.len());
-        let (true, Some(first)) = (fits, x.first()) else { return };
+        if (COLUMNS - 1).checked_mul(stride).is_none_or(|last| last >= x.len()) {
+            return;
+        }
         // SAFETY: as above, of one slot.
         unsafe {
             asm!(
@@ -175,7 +186,7 @@ impl Grid for Amx {
                 "tilezero tmm0",
                 "tdpbssd tmm0, tmm4, tmm5",
                 "tilestored [{out} + {line}], tmm0",
-                x = in(reg) first.q().as_ptr(),
+                x = in(reg) codes(x, 0),
                 stride = in(reg) stride * size_of::<B>(),
                 weights = in(reg) weights,
                 line = in(reg) 64_usize,

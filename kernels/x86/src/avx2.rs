@@ -36,6 +36,23 @@ macro_rules! both {
     };
 }
 
+/// An expression for each half. Not a closure: one that is not inlined is not compiled for the instruction set, and then its
+/// intrinsics are calls.
+macro_rules! each {
+    ($i:ident => $e:expr) => {
+        isa!([
+            {
+                let $i = 0;
+                $e
+            },
+            {
+                let $i = 1;
+                $e
+            },
+        ])
+    };
+}
+
 /// The two 8-element halves of 16 elements.
 #[inline(always)]
 fn halves<T>(x: &[T; WIDTH]) -> [*const T; 2] {
@@ -86,7 +103,8 @@ unsafe impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn load(self, x: &[f32; WIDTH]) -> Self::F {
-        isa!(halves(x).map(|p| _mm256_loadu_ps(p)))
+        let x = halves(x);
+        each!(i => _mm256_loadu_ps(x[i]))
     }
     #[inline(always)]
     fn store(self, x: Self::F, out: &mut [f32; WIDTH]) {
@@ -126,7 +144,7 @@ unsafe impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn keep_at_least(self, value: Self::F, x: Self::F, limit: Self::F) -> Self::F {
-        isa!(core::array::from_fn(|i| _mm256_and_ps(value[i], _mm256_cmp_ps::<_CMP_GE_OQ>(x[i], limit[i]))))
+        each!(i => _mm256_and_ps(value[i], _mm256_cmp_ps::<_CMP_GE_OQ>(x[i], limit[i])))
     }
 
     #[inline(always)]
@@ -165,7 +183,7 @@ unsafe impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn abs_bits(self, x: Self::F) -> Self::I {
-        isa!(x.map(|x| _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(i32::MAX))))
+        each!(i => _mm256_and_si256(_mm256_castps_si256(x[i]), _mm256_set1_epi32(i32::MAX)))
     }
     #[inline(always)]
     fn round_i(self, x: Self::F) -> Self::I {
@@ -177,14 +195,13 @@ unsafe impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn shift_exponent(self, x: Self::F, n: Self::I) -> Self::F {
-        isa!(core::array::from_fn(|i| {
-            _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x[i]), _mm256_slli_epi32::<23>(n[i])))
-        }))
+        each!(i => _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x[i]), _mm256_slli_epi32::<23>(n[i]))))
     }
 
     #[inline(always)]
     fn load_f16(self, x: &[u16; WIDTH]) -> Self::F {
-        isa!(halves(x).map(|p| _mm256_cvtph_ps(_mm_loadu_si128(p.cast()))))
+        let x = halves(x);
+        each!(i => _mm256_cvtph_ps(_mm_loadu_si128(x[i].cast())))
     }
     #[inline(always)]
     fn store_f16(self, x: Self::F, out: &mut [u16; WIDTH]) {
@@ -196,7 +213,8 @@ unsafe impl Lanes for Avx2 {
     }
     #[inline(always)]
     fn load_i8(self, x: &[i8; WIDTH]) -> Self::I {
-        isa!(halves(x).map(|p| _mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))))
+        let x = halves(x);
+        each!(i => _mm256_cvtepi8_epi32(_mm_loadl_epi64(x[i].cast())))
     }
     #[inline(always)]
     fn store_i8(self, x: Self::I, out: &mut [i8; WIDTH]) {
@@ -211,10 +229,11 @@ unsafe impl Lanes for Avx2 {
     #[inline(always)]
     fn unpack(self, chunk: &[u8; 64]) -> [Self::Codes; 2] {
         let chunk = self.bytes(chunk);
-        isa!({
-            let mask = _mm256_set1_epi8(15);
-            [chunk.map(|x| _mm256_and_si256(x, mask)), chunk.map(|x| _mm256_and_si256(_mm256_srli_epi16::<4>(x), mask))]
-        })
+        let mask = isa!(_mm256_set1_epi8(15));
+        [
+            each!(i => _mm256_and_si256(chunk[i], mask)),
+            each!(i => _mm256_and_si256(_mm256_srli_epi16::<4>(chunk[i]), mask)),
+        ]
     }
     #[inline(always)]
     fn no_sums(self) -> Self::Sums {
@@ -223,17 +242,13 @@ unsafe impl Lanes for Avx2 {
     #[inline(always)]
     fn dot_codes(self, sums: Self::Sums, codes: Self::Codes, q: &[i8; 4]) -> Self::Sums {
         // Two products are at most 2 · 15 · 127 = 3810, so eight of these sums fit 16 bits.
-        isa!({
-            let q = broadcast(q);
-            core::array::from_fn(|i| _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(codes[i], q)))
-        })
+        let q = isa!(broadcast(q));
+        each!(i => _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(codes[i], q)))
     }
     #[inline(always)]
     fn add_sums(self, acc: Self::I, sums: Self::Sums) -> Self::I {
-        isa!({
-            let ones = _mm256_set1_epi16(1);
-            core::array::from_fn(|i| _mm256_add_epi32(acc[i], _mm256_madd_epi16(sums[i], ones)))
-        })
+        let ones = isa!(_mm256_set1_epi16(1));
+        each!(i => _mm256_add_epi32(acc[i], _mm256_madd_epi16(sums[i], ones)))
     }
     #[inline(always)]
     fn bytes(self, chunk: &[u8; 64]) -> Self::Bytes {
@@ -243,13 +258,10 @@ unsafe impl Lanes for Avx2 {
     #[inline(always)]
     fn dot_bytes(self, acc: Self::I, bytes: Self::Bytes, q: &[i8; 4]) -> Self::I {
         // |w| · (sign of w · q): the unsigned side reaches 128, two products 2 · 128 · 127 = 32512, below 2¹⁵.
-        isa!({
-            let q = broadcast(q);
-            let ones = _mm256_set1_epi16(1);
-            core::array::from_fn(|i| {
-                let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(bytes[i]), _mm256_sign_epi8(q, bytes[i]));
-                _mm256_add_epi32(acc[i], _mm256_madd_epi16(pairs, ones))
-            })
+        let (q, ones) = isa!((broadcast(q), _mm256_set1_epi16(1)));
+        each!(i => {
+            let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(bytes[i]), _mm256_sign_epi8(q, bytes[i]));
+            _mm256_add_epi32(acc[i], _mm256_madd_epi16(pairs, ones))
         })
     }
 }

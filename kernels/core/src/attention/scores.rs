@@ -16,8 +16,14 @@ pub(super) trait Cached {
     /// Prepares `N` heads; whether they were finite.
     fn queries<L: Lanes, const N: usize>(l: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool);
 
-    /// Products of `N` queries with the 16 keys of a tile, not yet scaled by 1/√head_dim.
-    fn scores<L: Lanes, const N: usize>(&self, l: L, tile: usize, queries: &[Self::Query; N], dim: usize) -> [L::F; N];
+    /// Products of `N` queries with the 16 keys of each of `T` tiles from `tile` on, not yet scaled by 1/√head_dim.
+    fn scores<L: Lanes, const N: usize, const T: usize>(
+        &self,
+        l: L,
+        tile: usize,
+        queries: &[Self::Query; N],
+        dim: usize,
+    ) -> [[L::F; N]; T];
 
     /// Multiplies the weights of `count` positions from `start` on with the scales of their values, if they have any.
     fn scale_weights<const N: usize>(&self, start: usize, count: usize, p: &mut [Weights; N]);
@@ -31,27 +37,33 @@ pub(super) trait Cached {
     /// A value as floats, without its scale.
     fn value<L: Lanes>(l: L, value: &Self::Value) -> L::F;
 
-    /// `Σ p_t · v_t` over the `count` positions from `start` on, in order, for vector `vector` of the `vectors` in a
-    /// head.
+    /// `Σ p_t · v_t` over the `count` positions from `start` on, in order, for `V` vectors from `vector` on of the
+    /// `vectors` in a head.
     #[inline(always)]
-    fn weighted_sum<L: Lanes, const N: usize>(
+    fn weighted_sum<L: Lanes, const N: usize, const V: usize>(
         &self,
         l: L,
         p: &[Weights; N],
         (start, count): (usize, usize),
         (vector, vectors): (usize, usize),
         (ahead, pace): (&mut Ahead<'_>, usize),
-    ) -> [L::F; N] {
+    ) -> [[L::F; N]; V] {
         let values = self.values().get(start * vectors..).unwrap_or(&[]);
-        let mut acc = [l.splat(0.0); N];
+        let mut acc = [[l.splat(0.0); N]; V];
         for (tile, values) in values.chunks(WIDTH * vectors.max(1)).take(count.min(CHUNK).div_ceil(WIDTH)).enumerate() {
-            ahead.fetch(l, pace);
+            ahead.fetch(l, pace * V);
             let left = count - tile * WIDTH;
             for (t, values) in values.chunks_exact(vectors.max(1)).take(left).enumerate() {
-                let Some(value) = values.get(vector) else { break };
-                let value = Self::value(l, value);
+                let Some(values) = values.get(vector..).and_then(|values| values.first_chunk::<V>()) else { break };
+                let mut value = [l.splat(0.0); V];
+                for v in 0..V {
+                    value[v] = Self::value(l, &values[v]);
+                }
                 for n in 0..N {
-                    acc[n] = l.fma(l.splat(p[n][tile % (CHUNK / WIDTH)][t % WIDTH]), value, acc[n]);
+                    let p = l.splat(p[n][tile % (CHUNK / WIDTH)][t % WIDTH]);
+                    for v in 0..V {
+                        acc[v][n] = l.fma(p, value[v], acc[v][n]);
+                    }
                 }
             }
         }
@@ -74,12 +86,27 @@ impl Cached for CacheF16<'_> {
     }
 
     #[inline(always)]
-    fn scores<L: Lanes, const N: usize>(&self, l: L, tile: usize, queries: &[Self::Query; N], dim: usize) -> [L::F; N] {
-        let mut acc = [l.splat(0.0); N];
-        for (j, key) in self.keys.get(tile * dim..(tile + 1) * dim).unwrap_or(&[]).iter().enumerate() {
-            let key = l.load_f16(key);
+    fn scores<L: Lanes, const N: usize, const T: usize>(
+        &self,
+        l: L,
+        tile: usize,
+        queries: &[Self::Query; N],
+        dim: usize,
+    ) -> [[L::F; N]; T] {
+        let mut acc = [[l.splat(0.0); N]; T];
+        let tiles: [&[[u16; WIDTH]]; T] =
+            core::array::from_fn(|t| self.keys.get((tile + t) * dim..(tile + t + 1) * dim).unwrap_or(&[]));
+        for j in 0..dim {
+            let mut key = [l.splat(0.0); T];
+            for t in 0..T {
+                let Some(of_tile) = tiles[t].get(j) else { return acc };
+                key[t] = l.load_f16(of_tile);
+            }
             for n in 0..N {
-                acc[n] = l.fma(l.splat(queries[n][j % HEAD_DIM_MAX]), key, acc[n]);
+                let q = l.splat(queries[n][j % HEAD_DIM_MAX]);
+                for t in 0..T {
+                    acc[t][n] = l.fma(q, key[t], acc[t][n]);
+                }
             }
         }
         acc
@@ -115,29 +142,43 @@ impl Cached for CacheI8<'_> {
     fn queries<L: Lanes, const N: usize>(l: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool) {
         let mut finite = true;
         let mut heads = heads.chunks_exact(dim.max(1));
-        let queries = core::array::from_fn(|_| {
-            let mut codes = [0; HEAD_DIM_MAX];
-            let (d, head_finite) = quantize_head(l, heads.next().unwrap_or(&[]), &mut codes);
+        let mut queries = [const { QueryI8 { codes: [0; HEAD_DIM_MAX], sum: 0, d: 0.0 } }; N];
+        for query in &mut queries {
+            let (d, head_finite) = quantize_head(l, heads.next().unwrap_or(&[]), &mut query.codes);
             finite &= head_finite;
-            QueryI8 { codes, sum: codes.iter().map(|&q| i32::from(q)).sum(), d }
-        });
+            (query.d, query.sum) = (d, query.codes.iter().map(|&q| i32::from(q)).sum());
+        }
         (queries, finite)
     }
 
     #[inline(always)]
-    fn scores<L: Lanes, const N: usize>(&self, l: L, tile: usize, queries: &[Self::Query; N], dim: usize) -> [L::F; N] {
+    fn scores<L: Lanes, const N: usize, const T: usize>(
+        &self,
+        l: L,
+        tile: usize,
+        queries: &[Self::Query; N],
+        dim: usize,
+    ) -> [[L::F; N]; T] {
         let chunks = dim / 4;
-        let mut acc: [L::I; N] =
-            core::array::from_fn(|n| l.splat_i(L::BYTES_BIAS.wrapping_mul(queries[n].sum).wrapping_neg()));
-        for (c, key) in self.keys.get(tile * chunks..(tile + 1) * chunks).unwrap_or(&[]).iter().enumerate() {
-            let key = l.bytes(key);
+        let mut scores = [[l.splat(0.0); N]; T];
+        for (tile, scores) in (tile..).zip(&mut scores) {
+            let mut acc = [l.splat_i(0); N];
             for n in 0..N {
-                let codes = queries[n].codes.as_chunks::<4>().0;
-                acc[n] = l.dot_bytes(acc[n], key, &codes[c % (HEAD_DIM_MAX / 4)]);
+                acc[n] = l.splat_i(L::BYTES_BIAS.wrapping_mul(queries[n].sum).wrapping_neg());
+            }
+            for (c, key) in self.keys.get(tile * chunks..(tile + 1) * chunks).unwrap_or(&[]).iter().enumerate() {
+                let key = l.bytes(key);
+                for n in 0..N {
+                    let codes = queries[n].codes.as_chunks::<4>().0;
+                    acc[n] = l.dot_bytes(acc[n], key, &codes[c % (HEAD_DIM_MAX / 4)]);
+                }
+            }
+            let d_k = l.load(self.key_scales.get(tile).unwrap_or(&[0.0; WIDTH]));
+            for n in 0..N {
+                scores[n] = l.mul(l.to_f(acc[n]), l.mul(l.splat(queries[n].d), d_k));
             }
         }
-        let d_k = l.load(self.key_scales.get(tile).unwrap_or(&[0.0; WIDTH]));
-        core::array::from_fn(|n| l.mul(l.to_f(acc[n]), l.mul(l.splat(queries[n].d), d_k)))
+        scores
     }
 
     #[inline(always)]
