@@ -242,6 +242,10 @@ impl<G: Grid> Job for GridMatmul<'_, '_, G> {
         let Self { grid: g, matmul } = self;
         let products = [[[[0.0; WIDTH]; COLUMNS]; BLOCKS]; MATRICES];
         let room = Room::EMPTY;
+        // Gate and up of different formats are not multiplied together.
+        if matches!(matmul.then, Then::SwiGlu(up) if up.format() != matmul.weights.format()) {
+            return matmul.run(g);
+        }
         match (matmul.weights.format(), matmul.x) {
             (Format::Q4A64, Activations::G64(x)) => Typed { g, matmul, x, products, room }.run::<TileQ4A64>(),
             (Format::Q4S64, Activations::G64(x)) => Typed { g, matmul, x, products, room }.run::<TileQ4S64>(),
