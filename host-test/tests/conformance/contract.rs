@@ -25,16 +25,16 @@ impl Numbers {
         (self.0 >> 32) as u32
     }
 
-    fn float(&mut self) -> f32 {
+    pub(crate) fn float(&mut self) -> f32 {
         self.bits() as f32 / 536_870_912.0 - 4.0
     }
 
-    fn floats(&mut self, len: usize) -> Vec<f32> {
+    pub(crate) fn floats(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| self.float()).collect()
     }
 
     /// Tiles with any codes and scales of ordinary size.
-    fn tiles(&mut self, format: Format, columns: usize, rows: usize) -> Vec<u8> {
+    pub(crate) fn tiles(&mut self, format: Format, columns: usize, rows: usize) -> Vec<u8> {
         let codes = if format == Format::Q8 { 512 } else { format.group() * 8 };
         let mut data = Vec::new();
         for _ in 0..rows.div_ceil(16) * columns.div_ceil(format.group()) {

@@ -1,6 +1,6 @@
 //! The suite must be able to fail: ports that are wrong in one way each, and what the suite says about them.
 
-use pocket_kernels::grid::{Bytes, Grid, GridMatmul, SLOTS, Square};
+use pocket_kernels::grid::{Bytes, Grid, GridMatmul, Square};
 use pocket_kernels::matmul::{Matmul, Then};
 use pocket_kernels::tile::Block;
 use pocket_kernels::{Job, Kernels, Lanes, Scalar, WIDTH};
@@ -144,11 +144,6 @@ impl Grid for Wrong {
 
     unsafe fn open<B: Block>(self) {}
 
-    fn squares<B: Block>(self, unit: &(), weights: &[Bytes; SLOTS], x: &[B], stride: usize, out: &mut [Square; SLOTS]) {
-        for (slot, (weights, out)) in weights.iter().zip(out).enumerate() {
-            self.square(unit, weights, &x[slot..], stride, out);
-        }
-    }
     fn square<B: Block>(self, _: &(), weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
         for (n, out) in out.0.iter_mut().enumerate() {
             let q = x[if self.0 == Mistake::OneToken { 0 } else { n * stride }].q();

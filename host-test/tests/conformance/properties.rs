@@ -43,25 +43,35 @@ fn block<B: Block>(q: &[i8], d: f32) -> B {
 }
 
 #[derive(Clone, Debug)]
-struct Product {
-    format: Format,
-    rows: usize,
-    groups: usize,
-    tokens: usize,
-    then: u8,
-    data: Vec<u8>,
-    x: Vec<(Vec<i8>, f32)>,
-    before: Vec<f32>,
+pub(crate) struct Product {
+    pub(crate) format: Format,
+    /// Of the other matrix; its groups are as large.
+    pub(crate) up: Format,
+    pub(crate) rows: usize,
+    pub(crate) groups: usize,
+    pub(crate) tokens: usize,
+    pub(crate) then: u8,
+    /// Row groups of the two matrices in turns.
+    pub(crate) data: Vec<u8>,
+    pub(crate) x: Vec<(Vec<i8>, f32)>,
+    pub(crate) before: Vec<f32>,
+}
+
+/// Formats of two matrices that can be multiplied with the same activations.
+pub(crate) fn pairs() -> Vec<(Format, Format)> {
+    let pairs = Format::ALL.into_iter().flat_map(|format| Format::ALL.map(|up| (format, up)));
+    pairs.filter(|(format, up)| format.group() == up.group()).collect()
 }
 
 /// Any bytes as tiles, so scales that are not finite too; activations of any scale; codes within their contract.
 fn product() -> impl Strategy<Value = Product> {
-    (prop::sample::select(&Format::ALL[..]), 1usize..40, 1usize..4, 1usize..10, 0u8..3).prop_flat_map(
-        |(format, rows, groups, tokens, then)| {
-            let bytes = 2 * rows.div_ceil(16) * groups * format.tile_bytes();
+    (prop::sample::select(pairs()), 1usize..40, 1usize..4, 1usize..10, 0u8..3).prop_flat_map(
+        |((format, up), rows, groups, tokens, then)| {
+            let bytes = rows.div_ceil(16) * groups * (format.tile_bytes() + up.tile_bytes());
             let x = vec((vec(-127i8..=127, format.group()), any_float()), tokens * groups);
             (vec(any::<u8>(), bytes), x, vec(any_float(), tokens * rows)).prop_map(move |(data, x, before)| Product {
                 format,
+                up,
                 rows,
                 groups,
                 tokens,
@@ -75,11 +85,13 @@ fn product() -> impl Strategy<Value = Product> {
 }
 
 impl Product {
-    fn run<K: Kernels>(&self, k: K) -> Vec<f32> {
+    pub(crate) fn run<K: Kernels>(&self, k: K) -> Vec<f32> {
         let columns = self.groups * self.format.group();
         let row_group = self.format.row_group_bytes(columns);
-        let view = |from| Weights::new(self.format, self.rows, columns, 2 * row_group, &self.data[from..]);
-        let (weights, up) = (view(0).expect("an interleaved matrix"), view(row_group).expect("the other"));
+        let stride = row_group + self.up.row_group_bytes(columns);
+        let view = |format, from| Weights::new(format, self.rows, columns, stride, &self.data[from..]);
+        let weights = view(self.format, 0).expect("an interleaved matrix");
+        let up = view(self.up, row_group).expect("the other");
         let then = [Then::Store, Then::Add, Then::SwiGlu(up)][usize::from(self.then)];
         let mut out = self.before.clone();
         let panel = Panel::whole(&mut out, self.rows);

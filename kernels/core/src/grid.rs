@@ -18,7 +18,7 @@ use crate::weights::Format;
 /// Tokens that are multiplied at once.
 pub const COLUMNS: usize = 16;
 /// Groups whose codes are unpacked at once.
-pub const SLOTS: usize = 4;
+const SLOTS: usize = 4;
 /// Row groups that are multiplied with a panel of activations while it is in the nearest cache.
 const MATRICES: usize = 2;
 /// Times 16 tokens that share unpacked codes.
@@ -44,23 +44,15 @@ pub trait Grid: Lanes {
     /// # Safety
     /// No other unit may be in use on this thread until this one is dropped.
     unsafe fn open<B: Block>(self) -> Self::Unit<B>;
-    /// Exact dot products of the rows of [`SLOTS`] neighbouring tiles with blocks of 16 tokens: for tile `s`, blocks `s`,
-    /// `s + stride`, `s + 2 · stride`, … of `x`. Does nothing if they do not all exist.
-    fn squares<B: Block>(
-        self,
-        unit: &Self::Unit<B>,
-        weights: &[Bytes; SLOTS],
-        x: &[B],
-        stride: usize,
-        out: &mut [Square; SLOTS],
-    );
-    /// As [`Self::squares`], of one tile.
+    /// Exact dot products of the rows of a tile with blocks 0, `stride`, `2 · stride`, … of `x`, one for each of 16 tokens.
+    /// Does nothing if they do not all exist.
     fn square<B: Block>(self, unit: &Self::Unit<B>, weights: &Bytes, x: &[B], stride: usize, out: &mut Square);
     /// One token's sums.
     fn sums(self, sums: &[i32; WIDTH]) -> Self::I;
 }
 
-/// A [`Matmul`] on the unit of `grid`; tokens that fill no block go through its lanes.
+/// A [`Matmul`] on the unit of `grid`; tokens that are no whole sixteen, and what the unit has no kernel for, go through
+/// its lanes.
 #[derive(Debug)]
 pub struct GridMatmul<'a, 'o, G> {
     /// The unit's lanes.
@@ -169,12 +161,9 @@ impl<'a, G: Grid, B: Block> Typed<'a, '_, '_, G, B> {
         let Room { bytes, squares, scales } = &mut self.room;
         let bytes = &bytes[m % MATRICES];
         let products = &mut self.products[m % MATRICES][block % BLOCKS];
-        if tiles.len() == SLOTS {
-            g.squares(unit, bytes, x, stride, squares);
-        } else {
-            for (slot, (square, bytes)) in squares.iter_mut().zip(bytes).enumerate().take(tiles.len()) {
-                g.square(unit, bytes, x.get(slot..).unwrap_or(&[]), stride, square);
-            }
+        // All before any is scaled, as the unit and the lanes work at the same time.
+        for (slot, (square, bytes)) in squares.iter_mut().zip(bytes).enumerate().take(tiles.len()) {
+            g.square(unit, bytes, x.get(slot..).unwrap_or(&[]), stride, square);
         }
         let mut acc = [g.splat(0.0); COLUMNS];
         if !fresh {
@@ -240,12 +229,13 @@ impl<G: Grid> Job for GridMatmul<'_, '_, G> {
     #[inline(always)]
     fn run<L: Lanes>(self, _: L) {
         let Self { grid: g, matmul } = self;
-        let products = [[[[0.0; WIDTH]; COLUMNS]; BLOCKS]; MATRICES];
-        let room = Room::EMPTY;
         // Gate and up of different formats are not multiplied together.
-        if matches!(matmul.then, Then::SwiGlu(up) if up.format() != matmul.weights.format()) {
+        let mixed = matches!(matmul.then, Then::SwiGlu(up) if up.format() != matmul.weights.format());
+        if mixed || matmul.out.rows() < COLUMNS {
             return matmul.run(g);
         }
+        let products = [[[[0.0; WIDTH]; COLUMNS]; BLOCKS]; MATRICES];
+        let room = Room::EMPTY;
         match (matmul.weights.format(), matmul.x) {
             (Format::Q4A64, Activations::G64(x)) => Typed { g, matmul, x, products, room }.run::<TileQ4A64>(),
             (Format::Q4S64, Activations::G64(x)) => Typed { g, matmul, x, products, room }.run::<TileQ4S64>(),

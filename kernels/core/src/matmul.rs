@@ -121,15 +121,6 @@ fn copy(from: &[f32], to: &mut [f32]) {
 }
 
 impl<'a> Matmul<'a, '_> {
-    /// The matrices whose products are needed, and how many they are.
-    #[inline(always)]
-    pub(crate) fn matrices(&self) -> ([Weights<'a>; 2], usize) {
-        match self.then {
-            Then::SwiGlu(up) => ([self.weights, up], 2),
-            Then::Store | Then::Add => ([self.weights; 2], 1),
-        }
-    }
-
     /// The weights of the row group behind row group `group` of the panel.
     #[inline(always)]
     pub(crate) fn next(&self, group: usize) -> Ahead<'a> {
@@ -138,12 +129,17 @@ impl<'a> Matmul<'a, '_> {
         Ahead::new([self.weights.row_group(row_group), up])
     }
 
-    /// Row group `group` of the panel, for `N` tokens from `token` on; weights are asked for `distance` bytes ahead.
+    /// Row group `group` of the panel, for `N` tokens from `token` on, while weights are asked for at this pace.
     #[inline(always)]
-    fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize, distance: usize) {
+    fn column_tile<L: Lanes, const N: usize>(&mut self, l: L, group: usize, token: usize, pace: usize) {
         let row_group = self.row_group + group;
+        // Where nothing is asked for meanwhile, the first tile waits for memory, and those after it find the weights.
+        let distance = if pace == 0 && token == 0 { l.ahead() } else { 0 };
         let mut y = [l.splat(0.0); N];
-        let (matrices, count) = self.matrices();
+        let (matrices, count) = match self.then {
+            Then::SwiGlu(up) => ([self.weights, up], 2),
+            Then::Store | Then::Add => ([self.weights; 2], 1),
+        };
         // One loop for gate and up, so that the products are compiled once: they are most of a program's code.
         for (i, weights) in matrices.iter().enumerate().take(count) {
             let gate = y;
@@ -180,29 +176,23 @@ impl<'a> Matmul<'a, '_> {
     #[inline(always)]
     pub(crate) fn rest<L: Lanes>(&mut self, l: L, group: usize, token: usize, ahead: &mut Ahead<'a>, pace: usize) {
         let (tokens, mut token) = (self.out.rows(), token);
-        // Where nothing is asked for meanwhile, the first tile waits for memory, and those after it find the weights.
-        let mut distance = if pace == 0 && token == 0 { l.ahead() } else { 0 };
         while L::COLUMNS >= 8 && tokens - token >= 8 {
             ahead.fetch(l, pace);
-            self.column_tile::<L, 8>(l, group, token, distance);
-            distance = 0;
+            self.column_tile::<L, 8>(l, group, token, pace);
             token += 8;
         }
         while L::COLUMNS >= 4 && tokens - token >= 4 {
             ahead.fetch(l, pace);
-            self.column_tile::<L, 4>(l, group, token, distance);
-            distance = 0;
+            self.column_tile::<L, 4>(l, group, token, pace);
             token += 4;
         }
         while L::COLUMNS >= 2 && tokens - token >= 2 {
             ahead.fetch(l, pace);
-            self.column_tile::<L, 2>(l, group, token, distance);
-            distance = 0;
+            self.column_tile::<L, 2>(l, group, token, pace);
             token += 2;
         }
         while tokens > token {
-            self.column_tile::<L, 1>(l, group, token, distance);
-            distance = 0;
+            self.column_tile::<L, 1>(l, group, token, pace);
             token += 1;
         }
     }

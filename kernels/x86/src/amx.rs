@@ -8,7 +8,7 @@ use core::arch::asm;
 use core::arch::x86_64::*;
 use core::marker::PhantomData;
 
-use pocket_kernels::grid::{Bytes, COLUMNS, Grid, GridMatmul, SLOTS, Square};
+use pocket_kernels::grid::{Bytes, COLUMNS, Grid, GridMatmul, Square};
 use pocket_kernels::matmul::Matmul;
 use pocket_kernels::tile::Block;
 use pocket_kernels::{Kernels, Lanes, WIDTH};
@@ -78,15 +78,14 @@ struct Palette {
 }
 
 impl Palette {
-    /// Tiles 0 to 3: sums. Tiles 4 and 6: activations of 16 tokens, 5 and 7: weights.
+    /// Tile 0: sums. Tile 1: activations of 16 tokens. Tile 2: weights.
     const fn new(group: u8) -> Self {
-        let (x, w) = (group as u16, group / 4);
         Self {
             palette: 1,
             start_row: 0,
             reserved: [0; 14],
-            row_bytes: [64, 64, 64, 64, x, 64, x, 64, 0, 0, 0, 0, 0, 0, 0, 0],
-            rows: [16, 16, 16, 16, 16, w, 16, w, 0, 0, 0, 0, 0, 0, 0, 0],
+            row_bytes: [64, group as u16, 64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            rows: [16, 16, group / 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         }
     }
 }
@@ -104,11 +103,11 @@ impl<B> Drop for Tiles<B> {
     }
 }
 
-/// The codes of block `block`, as a pointer that may go on to the others.
+/// The codes of the first block, as a pointer that may go on to those of the others.
 #[inline(always)]
-fn codes<B: Block>(x: &[B], block: usize) -> *const u8 {
+fn codes<B: Block>(x: &[B]) -> *const u8 {
     let within = x.first().map_or(0, |first| first.q().as_ptr().addr() - x.as_ptr().addr());
-    x.as_ptr().cast::<u8>().wrapping_add(block * size_of::<B>() + within)
+    x.as_ptr().cast::<u8>().wrapping_add(within)
 }
 
 // No tile is named as overwritten: the compiler keeps nothing in them.
@@ -124,69 +123,20 @@ impl Grid for Amx {
     }
 
     #[inline(always)]
-    fn squares<B: Block>(
-        self,
-        _: &Tiles<B>,
-        weights: &[Bytes; SLOTS],
-        x: &[B],
-        stride: usize,
-        out: &mut [Square; SLOTS],
-    ) {
-        let last = (COLUMNS - 1).checked_mul(stride).and_then(|last| last.checked_add(SLOTS - 1));
-        if last.is_none_or(|last| last >= x.len()) {
-            return;
-        }
-        // SAFETY: the tiles are set up for such groups. Of each slot sixteen blocks' codes are read, the last of which is in
-        // `x`, and at most sixteen lines of weights, and sixteen lines of sums are written.
-        unsafe {
-            asm!(
-                "tileloadd tmm4, [{a} + {stride}]",
-                "tileloadd tmm5, [{weights} + {line}]",
-                "tilezero tmm0",
-                "tdpbssd tmm0, tmm4, tmm5",
-                "tileloadd tmm6, [{b} + {stride}]",
-                "tileloadd tmm7, [{weights} + {line} + 1024]",
-                "tilezero tmm1",
-                "tdpbssd tmm1, tmm6, tmm7",
-                "tileloadd tmm4, [{c} + {stride}]",
-                "tileloadd tmm5, [{weights} + {line} + 2048]",
-                "tilezero tmm2",
-                "tdpbssd tmm2, tmm4, tmm5",
-                "tileloadd tmm6, [{d} + {stride}]",
-                "tileloadd tmm7, [{weights} + {line} + 3072]",
-                "tilezero tmm3",
-                "tdpbssd tmm3, tmm6, tmm7",
-                "tilestored [{out} + {line}], tmm0",
-                "tilestored [{out} + {line} + 1024], tmm1",
-                "tilestored [{out} + {line} + 2048], tmm2",
-                "tilestored [{out} + {line} + 3072], tmm3",
-                a = in(reg) codes(x, 0),
-                b = in(reg) codes(x, 1),
-                c = in(reg) codes(x, 2),
-                d = in(reg) codes(x, 3),
-                stride = in(reg) stride * size_of::<B>(),
-                weights = in(reg) weights,
-                line = in(reg) 64_usize,
-                out = in(reg) out,
-                options(nostack, preserves_flags)
-            );
-        }
-    }
-
-    #[inline(always)]
     fn square<B: Block>(self, _: &Tiles<B>, weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
         if (COLUMNS - 1).checked_mul(stride).is_none_or(|last| last >= x.len()) {
             return;
         }
-        // SAFETY: as above, of one slot.
+        // SAFETY: the tiles are set up for such groups. Sixteen blocks' codes are read, the last of which is in `x`, and at
+        // most sixteen lines of weights; sixteen lines of sums are written.
         unsafe {
             asm!(
-                "tileloadd tmm4, [{x} + {stride}]",
-                "tileloadd tmm5, [{weights} + {line}]",
+                "tileloadd tmm1, [{x} + {stride}]",
+                "tileloadd tmm2, [{weights} + {line}]",
                 "tilezero tmm0",
-                "tdpbssd tmm0, tmm4, tmm5",
+                "tdpbssd tmm0, tmm1, tmm2",
                 "tilestored [{out} + {line}], tmm0",
-                x = in(reg) codes(x, 0),
+                x = in(reg) codes(x),
                 stride = in(reg) stride * size_of::<B>(),
                 weights = in(reg) weights,
                 line = in(reg) 64_usize,
@@ -204,10 +154,6 @@ impl Grid for Amx {
 
 impl Kernels for Amx {
     fn matmul(self, job: Matmul<'_, '_>) {
-        if job.out.rows() < COLUMNS {
-            self.enter(job);
-        } else {
-            self.enter(GridMatmul { grid: self, matmul: job });
-        }
+        self.enter(GridMatmul { grid: self, matmul: job });
     }
 }
