@@ -119,20 +119,20 @@ macro_rules! sessions {
 }
 
 sessions! {
-    #[cfg(all(target_arch = "x86_64", feature = "amx"))]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "amx"))]
     Amx(pocket_kernels_x86::Amx) = POCKET_KERNELS_AMX, c"amx", |machine| match machine.promised {
         0 => pocket_kernels_x86::Amx::detect(),
         // SAFETY: the caller's promise.
         _ => Some(unsafe { pocket_kernels_x86::Amx::assume() }),
     };
-    #[cfg(all(target_arch = "x86_64", feature = "avx512vnni"))]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "avx512vnni"))]
     Avx512Vnni(pocket_kernels_x86::Avx512Vnni) = POCKET_KERNELS_AVX512VNNI, c"avx512vnni",
         |machine| match machine.promised {
         0 => pocket_kernels_x86::Avx512Vnni::detect(),
         // SAFETY: the caller's promise.
         _ => Some(unsafe { pocket_kernels_x86::Avx512Vnni::assume() }),
     };
-    #[cfg(all(target_arch = "x86_64", feature = "avx2"))]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "avx2"))]
     Avx2(pocket_kernels_x86::Avx2) = POCKET_KERNELS_AVX2, c"avx2", |machine| match machine.promised {
         0 => pocket_kernels_x86::Avx2::detect(),
         // SAFETY: the caller's promise.
