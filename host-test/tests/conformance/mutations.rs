@@ -144,14 +144,26 @@ impl Grid for Wrong {
 
     unsafe fn open<B: Block>(self) {}
 
-    fn square<B: Block>(self, _: &(), weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
-        for (n, out) in out.0.iter_mut().enumerate() {
-            let q = x[if self.0 == Mistake::OneToken { 0 } else { n * stride }].q();
-            let weight = |lane: usize, column: usize| weights.0[column / 4][lane * 4 + column % 4] as i8;
-            *out = core::array::from_fn(|lane| {
-                q.iter().enumerate().map(|(column, &q)| i32::from(weight(lane, column)) * i32::from(q)).sum()
-            });
+    fn squares<B: Block, const M: usize>(
+        self,
+        _: &(),
+        weights: &[Bytes; M],
+        x: &[B],
+        stride: usize,
+        out: &mut [Square; M],
+    ) {
+        for (weights, out) in weights.iter().zip(out) {
+            for (n, out) in out.0.iter_mut().enumerate() {
+                let q = x[if self.0 == Mistake::OneToken { 0 } else { n * stride }].q();
+                let weight = |lane: usize, column: usize| weights.0[column / 4][lane * 4 + column % 4] as i8;
+                *out = core::array::from_fn(|lane| {
+                    q.iter().enumerate().map(|(column, &q)| i32::from(weight(lane, column)) * i32::from(q)).sum()
+                });
+            }
         }
+    }
+    fn nibbles(self, bytes: &[u8; 64], bias: u8, out: &mut [[u8; 64]; 2]) {
+        *out = [bytes.map(|b| (b & 15).wrapping_sub(bias)), bytes.map(|b| (b >> 4).wrapping_sub(bias))];
     }
     fn sums(self, sums: &I) -> I {
         *sums

@@ -17,8 +17,10 @@ use crate::weights::Format;
 
 /// Tokens that are multiplied at once.
 pub const COLUMNS: usize = 16;
+/// Of which so many have their sums scaled while those of two row groups are in registers.
+const PART: usize = 8;
 /// Groups whose codes are unpacked at once.
-const SLOTS: usize = 4;
+const SLOTS: usize = 2;
 /// Row groups that are multiplied with a panel of activations while it is in the nearest cache.
 const MATRICES: usize = 2;
 /// Times 16 tokens that share unpacked codes.
@@ -44,9 +46,18 @@ pub trait Grid: Lanes {
     /// # Safety
     /// No other unit may be in use on this thread until this one is dropped.
     unsafe fn open<B: Block>(self) -> Self::Unit<B>;
-    /// Exact dot products of the rows of a tile with blocks 0, `stride`, `2 · stride`, … of `x`, one for each of 16 tokens.
-    /// Does nothing if they do not all exist.
-    fn square<B: Block>(self, unit: &Self::Unit<B>, weights: &Bytes, x: &[B], stride: usize, out: &mut Square);
+    /// Exact dot products of the rows of `M` tiles with blocks 0, `stride`, `2 · stride`, … of `x`, one for each of 16
+    /// tokens. Does nothing if they do not all exist.
+    fn squares<B: Block, const M: usize>(
+        self,
+        unit: &Self::Unit<B>,
+        weights: &[Bytes; M],
+        x: &[B],
+        stride: usize,
+        out: &mut [Square; M],
+    );
+    /// The low and the high halves of bytes, each decreased by `bias`.
+    fn nibbles(self, bytes: &[u8; 64], bias: u8, out: &mut [[u8; 64]; 2]);
     /// One token's sums.
     fn sums(self, sums: &[i32; WIDTH]) -> Self::I;
 }
@@ -61,41 +72,18 @@ pub struct GridMatmul<'a, 'o, G> {
     pub matmul: Matmul<'a, 'o>,
 }
 
-/// Products of 16 rows with tokens.
-type Products = [[[f32; WIDTH]; COLUMNS]; BLOCKS];
-
-/// Scales and scaled sums of one group of 16 tokens.
-type Scales = [[f32; 2]; COLUMNS];
-
-/// Adds a tile's sums.
-#[inline(always)]
-fn scale<G: Grid, T: Tile>(g: G, tile: &T, x: &Scales, square: &Square, acc: &mut [G::F; COLUMNS]) {
-    let d_w = g.load_f16(tile.scales());
-    for n in 0..COLUMNS {
-        let [d, _] = x[n];
-        acc[n] = g.fma(g.mul(d_w, g.splat(d)), g.to_f(g.sums(&square.0[n])), acc[n]);
-    }
-    if let Some(minima) = tile.minima() {
-        let m_w = g.load_f16(minima);
-        for n in 0..COLUMNS {
-            let [_, s] = x[n];
-            acc[n] = g.fma(m_w, g.splat(s), acc[n]);
-        }
-    }
-}
-
-/// What a panel is computed with, to be used again.
+/// What a panel is computed with, to be used again: for each group and row group codes, scales and minima, and sums.
 struct Room {
-    bytes: [[Bytes; SLOTS]; MATRICES],
-    squares: [Square; SLOTS],
-    scales: [Scales; SLOTS],
+    bytes: [[Bytes; MATRICES]; SLOTS],
+    scales: [[[[f32; WIDTH]; 2]; MATRICES]; SLOTS],
+    squares: [[Square; MATRICES]; SLOTS],
 }
 
 impl Room {
     const EMPTY: Self = Self {
-        bytes: [[Bytes([[0; 64]; 16]); SLOTS]; MATRICES],
-        squares: [Square([[0; WIDTH]; COLUMNS]); SLOTS],
-        scales: [[[0.0; 2]; COLUMNS]; SLOTS],
+        bytes: [[Bytes([[0; 64]; 16]); MATRICES]; SLOTS],
+        scales: [[[[0.0; WIDTH]; 2]; MATRICES]; SLOTS],
+        squares: [[Square([[0; WIDTH]; COLUMNS]); MATRICES]; SLOTS],
     };
 }
 
@@ -104,78 +92,132 @@ struct Typed<'a, 'o, 'x, G, B> {
     g: G,
     matmul: Matmul<'a, 'o>,
     x: &'x [B],
-    products: [Products; MATRICES],
+    products: [[[[f32; WIDTH]; MATRICES]; COLUMNS]; BLOCKS],
     room: Room,
 }
 
+/// Where a panel is: its first group, its first token, and how many times 16 tokens it has.
+#[derive(Clone, Copy)]
+struct Place {
+    group: usize,
+    token: usize,
+    blocks: usize,
+}
+
 impl<'a, G: Grid, B: Block> Typed<'a, '_, '_, G, B> {
-    /// Products of these row groups with `blocks` times 16 tokens, from token `token` on.
+    /// Products of `M` row groups with the tokens of a place, over all groups.
     #[inline(always)]
-    fn row_groups<T: Tile<Block = B>>(
+    fn row_groups<T: Tile<Block = B>, const M: usize>(
         &mut self,
         unit: &G::Unit<B>,
-        row_groups: &[&[T]],
-        (token, blocks): (usize, usize),
+        row_groups: [&[T]; M],
+        mut place: Place,
         ahead: &mut Ahead<'a>,
     ) {
-        let g = self.g;
         let groups = row_groups.first().map_or(0, |tiles| tiles.len());
-        let x = self.x.get(token * groups..).unwrap_or(&[]);
-        let pace = ahead.lines().div_ceil((groups.div_ceil(SLOTS) * row_groups.len() * blocks).max(1));
-        for first in (0..groups).step_by(SLOTS) {
-            let panels: [&[T]; MATRICES] = core::array::from_fn(|m| {
-                let tiles = row_groups.get(m).and_then(|tiles| tiles.get(first..)).unwrap_or(&[]);
-                &tiles[..tiles.len().min(SLOTS)]
-            });
-            for (tiles, bytes) in panels.iter().zip(&mut self.room.bytes) {
-                for (tile, bytes) in tiles.iter().zip(bytes) {
-                    tile.signed_bytes(&mut bytes.0);
+        let pace = ahead.lines().div_ceil((groups.div_ceil(SLOTS) * place.blocks).max(1));
+        while groups - place.group >= SLOTS {
+            self.panel::<T, SLOTS, M>(unit, row_groups, place, (ahead, pace));
+            place.group += SLOTS;
+        }
+        while groups > place.group {
+            self.panel::<T, 1, M>(unit, row_groups, place, (ahead, pace));
+            place.group += 1;
+        }
+    }
+
+    /// Adds the products of `S` tiles of each of `M` row groups.
+    #[inline(always)]
+    fn panel<T: Tile<Block = B>, const S: usize, const M: usize>(
+        &mut self,
+        unit: &G::Unit<B>,
+        row_groups: [&[T]; M],
+        place: Place,
+        (ahead, pace): (&mut Ahead<'a>, usize),
+    ) {
+        let g = self.g;
+        for (m, tiles) in row_groups.iter().enumerate() {
+            let tiles = tiles.get(place.group..).and_then(|tiles| tiles.first_chunk::<S>());
+            let Some(tiles) = tiles else { return };
+            for (slot, tile) in tiles.iter().enumerate() {
+                tile.signed_bytes(g, &mut self.room.bytes[slot][m].0);
+                let [scales, minima] = &mut self.room.scales[slot][m];
+                g.store(g.load_f16(tile.scales()), scales);
+                if let Some(m_w) = tile.minima() {
+                    g.store(g.load_f16(m_w), minima);
                 }
             }
-            for block in 0..blocks.min(BLOCKS) {
-                let Some(x) = x.get(block * COLUMNS * groups + first..) else { return };
-                for (n, x) in x.chunks(groups).take(COLUMNS).enumerate() {
-                    for (x, scales) in x.iter().zip(&mut self.room.scales) {
-                        scales[n] = [x.scale(), x.scaled_sum()];
-                    }
-                }
-                for (m, tiles) in panels.iter().enumerate().take(row_groups.len()) {
-                    ahead.fetch(g, pace);
-                    self.panel(unit, tiles, (x, groups), (m, block), first == 0);
-                }
+        }
+        let stride = row_groups.first().map_or(0, |tiles| tiles.len());
+        for block in 0..place.blocks.min(BLOCKS) {
+            let token = place.token + block * COLUMNS;
+            let Some(x) = self.x.get(token * stride + place.group..) else { return };
+            ahead.fetch(g, pace);
+            for slot in 0..S {
+                let (weights, squares) = (&self.room.bytes[slot], &mut self.room.squares[slot]);
+                let (Some(weights), Some(squares)) = (weights.first_chunk::<M>(), squares.first_chunk_mut()) else {
+                    return;
+                };
+                g.squares(unit, weights, x.get(slot..).unwrap_or(&[]), stride, squares);
+            }
+            for part in (0..COLUMNS).step_by(PART) {
+                self.scale::<T, S, M>((x, stride), (block, part), place.group == 0);
             }
         }
     }
 
-    /// Adds the products of up to [`SLOTS`] tiles, unpacked, with 16 tokens, whose first blocks `x` begins with.
+    /// Scales the sums of [`PART`] tokens of a block, whose first blocks `x` begins with, and adds them.
     #[inline(always)]
-    fn panel<T: Tile<Block = B>>(
+    fn scale<T: Tile<Block = B>, const S: usize, const M: usize>(
         &mut self,
-        unit: &G::Unit<B>,
-        tiles: &[T],
         (x, stride): (&[B], usize),
-        (m, block): (usize, usize),
+        (block, part): (usize, usize),
         fresh: bool,
     ) {
         let g = self.g;
-        let Room { bytes, squares, scales } = &mut self.room;
-        let bytes = &bytes[m % MATRICES];
-        let products = &mut self.products[m % MATRICES][block % BLOCKS];
-        // All before any is scaled, as the unit and the lanes work at the same time.
-        for (slot, (square, bytes)) in squares.iter_mut().zip(bytes).enumerate().take(tiles.len()) {
-            g.square(unit, bytes, x.get(slot..).unwrap_or(&[]), stride, square);
+        let Room { squares, scales, .. } = &self.room;
+        let products =
+            self.products[block % BLOCKS].get_mut(part..).and_then(|products| products.first_chunk_mut::<PART>());
+        let (Some(products), Some(x)) = (products, x.get(part * stride..)) else { return };
+        let Some(first) = x.first_chunk::<S>() else { return };
+        let mut rows = [first; PART];
+        for (n, row) in rows.iter_mut().enumerate() {
+            let Some(blocks) = x.get(n * stride..).and_then(|x| x.first_chunk()) else { return };
+            *row = blocks;
         }
-        let mut acc = [g.splat(0.0); COLUMNS];
+        let mut acc = [[g.splat(0.0); M]; PART];
         if !fresh {
-            for n in 0..COLUMNS {
-                acc[n] = g.load(&products[n]);
+            for n in 0..PART {
+                for m in 0..M {
+                    acc[n][m] = g.load(&products[n][m]);
+                }
             }
         }
-        for (slot, tile) in tiles.iter().enumerate().take(SLOTS) {
-            scale(g, tile, &scales[slot], &squares[slot], &mut acc);
+        for slot in 0..S {
+            let mut d_w = [g.splat(0.0); M];
+            let mut m_w = [g.splat(0.0); M];
+            for m in 0..M {
+                d_w[m] = g.load(&scales[slot][m][0]);
+                m_w[m] = g.load(&scales[slot][m][1]);
+            }
+            for n in 0..PART {
+                let d = g.splat(rows[n][slot].scale());
+                for m in 0..M {
+                    let sums = g.sums(&squares[slot][m].0[(part + n) % COLUMNS]);
+                    acc[n][m] = g.fma(g.mul(d_w[m], d), g.to_f(sums), acc[n][m]);
+                }
+                if T::ASYMMETRIC {
+                    let s = g.splat(rows[n][slot].scaled_sum());
+                    for m in 0..M {
+                        acc[n][m] = g.fma(m_w[m], s, acc[n][m]);
+                    }
+                }
+            }
         }
-        for n in 0..COLUMNS {
-            g.store(acc[n], &mut products[n]);
+        for n in 0..PART {
+            for m in 0..M {
+                g.store(acc[n][m], &mut products[n][m]);
+            }
         }
     }
 
@@ -193,25 +235,29 @@ impl<'a, G: Grid, B: Block> Typed<'a, '_, '_, G, B> {
             let weights = self.matmul.weights;
             let tiles = weights.tiles::<T>(row_group);
             // Gate and up are multiplied together, else two neighbours.
-            let (row_groups, together, used) = match self.matmul.then {
-                Then::SwiGlu(up) => ([tiles, up.tiles(row_group)], 1, MATRICES),
-                Then::Store | Then::Add if group + 1 < count => ([tiles, weights.tiles(row_group + 1)], 2, 2),
-                Then::Store | Then::Add => ([tiles; MATRICES], 1, 1),
+            let (second, together) = match self.matmul.then {
+                Then::SwiGlu(up) => (Some(up.tiles(row_group)), 1),
+                Then::Store | Then::Add if group + 1 < count => (Some(weights.tiles(row_group + 1)), 2),
+                Then::Store | Then::Add => (None, 1),
             };
             let mut ahead = self.matmul.next(group + together - 1);
             for first in (0..whole).step_by(BLOCKS) {
                 let (token, blocks) = (first * COLUMNS, (whole - first).min(BLOCKS));
-                self.row_groups(&unit, row_groups.get(..used).unwrap_or(&[]), (token, blocks), &mut ahead);
-                let [a, b] = &self.products;
-                for (n, (a, b)) in a.as_flattened().iter().zip(b.as_flattened()).enumerate().take(blocks * COLUMNS) {
+                let place = Place { group: 0, token, blocks };
+                match second {
+                    Some(second) => self.row_groups(&unit, [tiles, second], place, &mut ahead),
+                    None => self.row_groups(&unit, [tiles], place, &mut ahead),
+                }
+                let Self { products, matmul, .. } = self;
+                for (n, [a, b]) in products.as_flattened().iter().enumerate().take(blocks * COLUMNS) {
                     let (a, b) = (g.load(a), g.load(b));
-                    if let Then::SwiGlu(_) = self.matmul.then {
-                        self.matmul.finish(g, group, token + n, g.mul(silu(g, a), b));
+                    if let Then::SwiGlu(_) = matmul.then {
+                        matmul.finish(g, group, token + n, g.mul(silu(g, a), b));
                         continue;
                     }
-                    self.matmul.finish(g, group, token + n, a);
+                    matmul.finish(g, group, token + n, a);
                     if together > 1 {
-                        self.matmul.finish(g, group + 1, token + n, b);
+                        matmul.finish(g, group + 1, token + n, b);
                     }
                 }
             }
@@ -234,7 +280,7 @@ impl<G: Grid> Job for GridMatmul<'_, '_, G> {
         if mixed || matmul.out.rows() < COLUMNS {
             return matmul.run(g);
         }
-        let products = [[[[0.0; WIDTH]; COLUMNS]; BLOCKS]; MATRICES];
+        let products = [[[[0.0; WIDTH]; MATRICES]; COLUMNS]; BLOCKS];
         let room = Room::EMPTY;
         match (matmul.weights.format(), matmul.x) {
             (Format::Q4A64, Activations::G64(x)) => Typed { g, matmul, x, products, room }.run::<TileQ4A64>(),

@@ -7,6 +7,7 @@
 //! # Source
 //! `kernels/NUMERICS.md`, section Weights.
 
+use crate::grid::Grid;
 use crate::lanes::{Lanes, WIDTH};
 use bytemuck::{Pod, Zeroable};
 use core::hint::black_box;
@@ -81,6 +82,8 @@ block!(Block64, 64);
 pub trait Tile: Pod {
     /// The activations it is multiplied with; gives the group size.
     type Block: Block;
+    /// Whether there are minima.
+    const ASYMMETRIC: bool;
     /// The 16 scales, binary16 bits.
     fn scales(&self) -> &[u16; WIDTH];
     /// The 16 minima, binary16 bits; `None` for a symmetric format.
@@ -89,7 +92,7 @@ pub trait Tile: Pod {
     fn dot<L: Lanes, const N: usize>(&self, lanes: L, x: &[&Self::Block; N]) -> [L::I; N];
     /// The signed weight codes (symmetric) or raw codes (asymmetric) as bytes: byte `lane·4 + i` of row `r` is that of
     /// column `4r + i`. Rows beyond the group stay as they are.
-    fn signed_bytes(&self, out: &mut [[u8; 64]; 16]);
+    fn signed_bytes<G: Grid>(&self, grid: G, out: &mut [[u8; 64]; 16]);
     /// The code of one row and column as an integer; signed for symmetric formats. Column is taken modulo the group.
     fn code(&self, lane: usize, column: usize) -> i32;
 }
@@ -137,11 +140,9 @@ pub(crate) fn dot_byte_chunks<L: Lanes, const N: usize>(l: L, codes: &[[u8; 64]]
 
 /// 4-bit chunks as bytes, each decreased by `bias`.
 #[inline(always)]
-fn nibble_bytes(codes: &[[u8; 64]], bias: u8, out: &mut [[u8; 64]; 16]) {
-    for (chunk, [low, high]) in codes.iter().zip(out.as_chunks_mut().0) {
-        for ((code, low), high) in chunk.iter().zip(low).zip(high) {
-            (*low, *high) = ((code & 15).wrapping_sub(bias), (code >> 4).wrapping_sub(bias));
-        }
+fn nibble_bytes<G: Grid>(g: G, codes: &[[u8; 64]], bias: u8, out: &mut [[u8; 64]; 16]) {
+    for (chunk, out) in codes.iter().zip(out.as_chunks_mut().0) {
+        g.nibbles(chunk, bias, out);
     }
 }
 
@@ -167,6 +168,7 @@ macro_rules! w4 {
 
         impl Tile for $name {
             type Block = $block;
+            const ASYMMETRIC: bool = true;
             #[inline(always)]
             fn scales(&self) -> &[u16; WIDTH] {
                 &self.d
@@ -180,8 +182,8 @@ macro_rules! w4 {
                 l.dot_code_chunks(&self.codes, x.map(|x| x.q.as_slice()))
             }
             #[inline(always)]
-            fn signed_bytes(&self, out: &mut [[u8; 64]; 16]) {
-                nibble_bytes(&self.codes, 0, out);
+            fn signed_bytes<G: Grid>(&self, g: G, out: &mut [[u8; 64]; 16]) {
+                nibble_bytes(g, &self.codes, 0, out);
             }
             #[inline(always)]
             fn code(&self, lane: usize, column: usize) -> i32 {
@@ -202,6 +204,7 @@ macro_rules! w4 {
 
         impl Tile for $name {
             type Block = $block;
+            const ASYMMETRIC: bool = false;
             #[inline(always)]
             fn scales(&self) -> &[u16; WIDTH] {
                 &self.d
@@ -219,8 +222,8 @@ macro_rules! w4 {
                 acc
             }
             #[inline(always)]
-            fn signed_bytes(&self, out: &mut [[u8; 64]; 16]) {
-                nibble_bytes(&self.codes, 8, out);
+            fn signed_bytes<G: Grid>(&self, g: G, out: &mut [[u8; 64]; 16]) {
+                nibble_bytes(g, &self.codes, 8, out);
             }
             #[inline(always)]
             fn code(&self, lane: usize, column: usize) -> i32 {
@@ -247,6 +250,7 @@ pub struct TileQ8 {
 
 impl Tile for TileQ8 {
     type Block = Block32;
+    const ASYMMETRIC: bool = false;
     #[inline(always)]
     fn scales(&self) -> &[u16; WIDTH] {
         &self.d
@@ -266,7 +270,7 @@ impl Tile for TileQ8 {
         acc
     }
     #[inline(always)]
-    fn signed_bytes(&self, out: &mut [[u8; 64]; 16]) {
+    fn signed_bytes<G: Grid>(&self, _: G, out: &mut [[u8; 64]; 16]) {
         for (chunk, out) in self.codes.iter().zip(out) {
             *out = *chunk;
         }

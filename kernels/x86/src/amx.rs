@@ -123,29 +123,52 @@ impl Grid for Amx {
     }
 
     #[inline(always)]
-    fn square<B: Block>(self, _: &Tiles<B>, weights: &Bytes, x: &[B], stride: usize, out: &mut Square) {
+    fn squares<B: Block, const M: usize>(
+        self,
+        _: &Tiles<B>,
+        weights: &[Bytes; M],
+        x: &[B],
+        stride: usize,
+        out: &mut [Square; M],
+    ) {
         if (COLUMNS - 1).checked_mul(stride).is_none_or(|last| last >= x.len()) {
             return;
         }
-        // SAFETY: the tiles are set up for such groups. Sixteen blocks' codes are read, the last of which is in `x`, and at
-        // most sixteen lines of weights; sixteen lines of sums are written.
+        // SAFETY: the tiles are set up for such groups. Sixteen blocks' codes are read, the last of which is in `x`.
         unsafe {
             asm!(
                 "tileloadd tmm1, [{x} + {stride}]",
-                "tileloadd tmm2, [{weights} + {line}]",
-                "tilezero tmm0",
-                "tdpbssd tmm0, tmm1, tmm2",
-                "tilestored [{out} + {line}], tmm0",
                 x = in(reg) codes(x),
                 stride = in(reg) stride * size_of::<B>(),
-                weights = in(reg) weights,
-                line = in(reg) 64_usize,
-                out = in(reg) out,
-                options(nostack, preserves_flags)
+                options(nostack, preserves_flags, readonly)
             );
+        }
+        for m in 0..M {
+            // SAFETY: as above. At most sixteen lines of weights are read, and sixteen lines of sums are written.
+            unsafe {
+                asm!(
+                    "tileloadd tmm2, [{weights} + {line}]",
+                    "tilezero tmm0",
+                    "tdpbssd tmm0, tmm1, tmm2",
+                    "tilestored [{out} + {line}], tmm0",
+                    weights = in(reg) &weights[m],
+                    line = in(reg) 64_usize,
+                    out = in(reg) &mut out[m],
+                    options(nostack, preserves_flags)
+                );
+            }
         }
     }
 
+    #[inline(always)]
+    fn nibbles(self, bytes: &[u8; 64], bias: u8, out: &mut [[u8; 64]; 2]) {
+        let [low, high] = self.unpack(bytes);
+        isa!({
+            let bias = _mm512_set1_epi8(bias as i8);
+            _mm512_storeu_si512(out[0].as_mut_ptr().cast(), _mm512_sub_epi8(low, bias));
+            _mm512_storeu_si512(out[1].as_mut_ptr().cast(), _mm512_sub_epi8(high, bias));
+        });
+    }
     #[inline(always)]
     fn sums(self, sums: &[i32; WIDTH]) -> Self::I {
         isa!(_mm512_loadu_si512(sums.as_ptr().cast()))
