@@ -28,6 +28,21 @@ impl<'a> Ahead<'a> {
         self.parts.iter().map(|part| part.len().div_ceil(LINE)).sum()
     }
 
+    /// Lines that are left of one stretch.
+    #[inline(always)]
+    pub(crate) fn lines_of(&self, part: usize) -> usize {
+        self.parts[part % 2].len().div_ceil(LINE)
+    }
+
+    /// Takes at most so many lines of one stretch away, to ask for them one by one.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, part: usize, lines: usize) -> Lines<'a> {
+        let part = &mut self.parts[part % 2];
+        let (bytes, rest) = part.split_at(part.len().min(lines * LINE));
+        *part = rest;
+        Lines { bytes, next: 0 }
+    }
+
     /// Asks for the next `lines` lines.
     #[inline(always)]
     pub(crate) fn fetch<L: Lanes>(&mut self, l: L, lines: usize) {
@@ -43,5 +58,23 @@ impl<'a> Ahead<'a> {
                 return;
             }
         }
+    }
+}
+
+/// Lines that are asked for one by one: a processor waits for few at a time, so that many at once would hold up a loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lines<'a> {
+    bytes: &'a [u8],
+    next: usize,
+}
+
+impl Lines<'_> {
+    /// Asks for the next line, if there is one.
+    #[inline(always)]
+    pub(crate) fn fetch<L: Lanes>(&mut self, l: L) {
+        if let Some(byte) = self.bytes.get(self.next) {
+            l.fetch(byte);
+        }
+        self.next += LINE;
     }
 }

@@ -18,7 +18,7 @@ use crate::cache::{HEAD_DIM_MAX, HeadCache};
 use crate::exp::exp;
 use crate::lanes::{Job, Lanes, WIDTH};
 use crate::reduce::{INFINITY_BITS, fold, largest};
-use scores::Cached;
+use scores::{Cached, Keys};
 
 /// Positions in a chunk; part of the arithmetic contract.
 pub const CHUNK: usize = 256;
@@ -58,7 +58,7 @@ pub struct Attend<'a, 'o> {
     pub cache: HeadCache<'a>,
     /// Which chunk of positions; it holds at least one that the token sees.
     pub chunk: usize,
-    /// What will be read next.
+    /// What will be read next: keys, which are asked for during the scores, and values, during the weighted sums.
     pub ahead: Ahead<'a>,
     /// The partial results.
     pub partials: &'o mut [f32],
@@ -137,17 +137,20 @@ fn heads_of_chunk<L: Lanes, C: Cached, const N: usize>(
     let (queries, mut finite) = C::queries::<L, N>(l, heads, span.dim);
     let scale = l.splat(1.0 / libm::sqrtf(span.dim as f32));
     let vectors = span.dim / WIDTH;
-    let pace = ahead.lines().div_ceil((tiles * vectors * 2).max(1));
+    let of_keys = ahead.lines_of(0).div_ceil(tiles.max(1));
+    let pace = ahead.lines_of(1).div_ceil((tiles * vectors).max(1));
     let mut tile = 0;
     // Where there are registers for the sums of two tiles, an element of a query is loaded once for both.
     while L::COLUMNS >= 8 && tiles - tile >= 2 {
-        ahead.fetch(l, 2 * pace * vectors);
-        store(l, scale, cache.scores::<L, N, 2>(l, span.start / WIDTH + tile, &queries, span.dim), tile, &mut p);
+        let keys = Keys { tile: span.start / WIDTH + tile, dim: span.dim };
+        let scores = cache.scores::<L, N, 2>(l, keys, &queries, (ahead, 2 * of_keys));
+        store(l, scale, scores, tile, &mut p);
         tile += 2;
     }
     while tiles > tile {
-        ahead.fetch(l, pace * vectors);
-        store(l, scale, cache.scores::<L, N, 1>(l, span.start / WIDTH + tile, &queries, span.dim), tile, &mut p);
+        let keys = Keys { tile: span.start / WIDTH + tile, dim: span.dim };
+        let scores = cache.scores::<L, N, 1>(l, keys, &queries, (ahead, of_keys));
+        store(l, scale, scores, tile, &mut p);
         tile += 1;
     }
     let (partials, _) = out.as_chunks_mut::<WIDTH>();

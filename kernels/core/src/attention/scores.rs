@@ -8,6 +8,13 @@ use crate::lanes::{Lanes, WIDTH};
 /// Softmax weights of a chunk for one head.
 type Weights = [[f32; WIDTH]; CHUNK / WIDTH];
 
+/// Keys of neighbouring positions: their first tile, and the elements of a key.
+#[derive(Clone, Copy)]
+pub(super) struct Keys {
+    pub(super) tile: usize,
+    pub(super) dim: usize,
+}
+
 /// A type of cache, seen by attention.
 pub(super) trait Cached {
     /// A query head in the form in which it meets the keys.
@@ -16,13 +23,14 @@ pub(super) trait Cached {
     /// Prepares `N` heads; whether they were finite.
     fn queries<L: Lanes, const N: usize>(l: L, heads: &[f32], dim: usize) -> ([Self::Query; N], bool);
 
-    /// Products of `N` queries with the 16 keys of each of `T` tiles from `tile` on, not yet scaled by 1/√head_dim.
+    /// Products of `N` queries with the 16 keys of each of `T` tiles, not yet scaled by 1/√head_dim, while so many lines
+    /// are asked for.
     fn scores<L: Lanes, const N: usize, const T: usize>(
         &self,
         l: L,
-        tile: usize,
+        keys: Keys,
         queries: &[Self::Query; N],
-        dim: usize,
+        ahead: (&mut Ahead<'_>, usize),
     ) -> [[L::F; N]; T];
 
     /// Multiplies the weights of `count` positions from `start` on with the scales of their values, if they have any.
@@ -51,9 +59,10 @@ pub(super) trait Cached {
         let values = self.values().get(start * vectors..).unwrap_or(&[]);
         let mut acc = [[l.splat(0.0); N]; V];
         for (tile, values) in values.chunks(WIDTH * vectors.max(1)).take(count.min(CHUNK).div_ceil(WIDTH)).enumerate() {
-            ahead.fetch(l, pace * V);
+            let mut ahead = ahead.take(1, pace * V);
             let left = count - tile * WIDTH;
             for (t, values) in values.chunks_exact(vectors.max(1)).take(left).enumerate() {
+                ahead.fetch(l);
                 let Some(values) = values.get(vector..).and_then(|values| values.first_chunk::<V>()) else { break };
                 let mut value = [l.splat(0.0); V];
                 for v in 0..V {
@@ -89,14 +98,16 @@ impl Cached for CacheF16<'_> {
     fn scores<L: Lanes, const N: usize, const T: usize>(
         &self,
         l: L,
-        tile: usize,
+        Keys { tile, dim }: Keys,
         queries: &[Self::Query; N],
-        dim: usize,
+        (ahead, lines): (&mut Ahead<'_>, usize),
     ) -> [[L::F; N]; T] {
         let mut acc = [[l.splat(0.0); N]; T];
         let tiles: [&[[u16; WIDTH]]; T] =
             core::array::from_fn(|t| self.keys.get((tile + t) * dim..(tile + t + 1) * dim).unwrap_or(&[]));
+        let mut ahead = ahead.take(0, lines);
         for j in 0..dim {
+            ahead.fetch(l);
             let mut key = [l.splat(0.0); T];
             for t in 0..T {
                 let Some(of_tile) = tiles[t].get(j) else { return acc };
@@ -155,18 +166,22 @@ impl Cached for CacheI8<'_> {
     fn scores<L: Lanes, const N: usize, const T: usize>(
         &self,
         l: L,
-        tile: usize,
+        Keys { tile, dim }: Keys,
         queries: &[Self::Query; N],
-        dim: usize,
+        (ahead, lines): (&mut Ahead<'_>, usize),
     ) -> [[L::F; N]; T] {
         let chunks = dim / 4;
         let mut scores = [[l.splat(0.0); N]; T];
         for (tile, scores) in (tile..).zip(&mut scores) {
+            let mut ahead = ahead.take(0, lines.div_ceil(T));
             let mut acc = [l.splat_i(0); N];
             for n in 0..N {
                 acc[n] = l.splat_i(L::BYTES_BIAS.wrapping_mul(queries[n].sum).wrapping_neg());
             }
             for (c, key) in self.keys.get(tile * chunks..(tile + 1) * chunks).unwrap_or(&[]).iter().enumerate() {
+                // Four elements at once, so two lines for each of them.
+                ahead.fetch(l);
+                ahead.fetch(l);
                 let key = l.bytes(key);
                 for n in 0..N {
                     let codes = queries[n].codes.as_chunks::<4>().0;
