@@ -11,6 +11,9 @@ mod contract;
 #[cfg(all(target_arch = "aarch64", target_os = "linux"))]
 #[path = "conformance/detect.rs"]
 mod detect;
+#[cfg(target_arch = "x86_64")]
+#[path = "conformance/detect_x86.rs"]
+mod detect_x86;
 #[path = "conformance/elementary.rs"]
 mod elementary;
 #[cfg(not(target_arch = "aarch64"))]
@@ -36,6 +39,9 @@ macro_rules! for_each_isa {
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(lanes) = pocket_kernels_x86::Avx2::detect() {
+                $run!(lanes);
+            }
+            if let Some(lanes) = pocket_kernels_x86::AvxVnni::detect() {
                 $run!(lanes);
             }
             if let Some(lanes) = pocket_kernels_x86::Avx512Vnni::detect() {

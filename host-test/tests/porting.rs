@@ -51,6 +51,9 @@ fn dot<T: Copy + Into<i32>>(w: R<T>, q: &[i8; 4]) -> i32 {
 unsafe impl Lanes for Toy {
     const NAME: &'static str = "toy";
     const COLUMNS: usize = 2;
+    // Few registers, but many tokens.
+    const BATCHED: bool = true;
+    const WIDE_SUMS: bool = true;
     const BYTES_BIAS: i32 = 0;
     type F = Q<f32>;
     type I = Q<i32>;
@@ -172,6 +175,16 @@ unsafe impl Lanes for Toy {
     fn unpack(self, chunk: &[u8; 64]) -> [Self::Codes; 2] {
         let nibbles = |shift: u32| from_fn(|r| from_fn(|i| from_fn(|b| (chunk[16 * r + 4 * i + b] >> shift) & 15)));
         [nibbles(0), nibbles(4)]
+    }
+    #[inline(always)]
+    fn store_codes(self, codes: Self::Codes, out: &mut [u8; 64]) {
+        for (out, code) in out.iter_mut().zip(codes.as_flattened().as_flattened()) {
+            *out = *code;
+        }
+    }
+    #[inline(always)]
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes {
+        from_fn(|r| from_fn(|i| from_fn(|b| bytes[16 * r + 4 * i + b])))
     }
     #[inline(always)]
     fn no_sums(self) -> Self::Sums {

@@ -22,6 +22,8 @@ pub(crate) enum Mistake {
     NibblesSwapped,
     /// Rows 0..8 and 8..16 of a chunk change places, as after an unpermuted 256-bit operation.
     LanesSwapped,
+    /// Unpacked codes come back with rows 0..8 and 8..16 swapped: seen in batches only.
+    StoredSwapped,
     /// Sums of codes saturate at 16 bits: seen with the largest codes only.
     SumsSaturate,
     /// −128 counts as −127: seen with that one byte only.
@@ -60,6 +62,8 @@ type I = [i32; WIDTH];
 unsafe impl Lanes for Wrong {
     const NAME: &'static str = "wrong";
     const COLUMNS: usize = 2;
+    const BATCHED: bool = true;
+    const PAIRS: bool = true;
     const BYTES_BIAS: i32 = 0;
     type F = F;
     type I = I;
@@ -91,6 +95,7 @@ unsafe impl Lanes for Wrong {
         load_f16(x: &[u16; WIDTH]) -> F;
         load_i8(x: &[i8; WIDTH]) -> I;
         store_i8(x: I, out: &mut [i8; WIDTH]) -> ();
+        store_codes(codes: Self::Codes, out: &mut [u8; 64]) -> ();
         no_sums() -> I;
         add_sums(acc: I, sums: I) -> I;
         dot_bytes(acc: I, bytes: Self::Bytes, q: &[i8; 4]) -> I;
@@ -128,6 +133,13 @@ unsafe impl Lanes for Wrong {
             _ => {}
         }
         [low, high]
+    }
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes {
+        let mut codes = Scalar.load_codes(bytes);
+        if self.0 == Mistake::StoredSwapped {
+            codes.rotate_left(WIDTH / 2);
+        }
+        codes
     }
     fn dot_codes(self, sums: I, codes: Self::Codes, q: &[i8; 4]) -> I {
         let sums = Scalar.dot_codes(sums, codes, q);
@@ -253,6 +265,8 @@ fn mistakes_in_integer_primitives_are_named() {
         assert_reported(mistake, &["unpack", "dot_codes"], &others);
         assert_reported(mistake, &FORMATS4, &[]);
     }
+    assert_reported(Mistake::StoredSwapped, &FORMATS4, &others);
+    assert_reported(Mistake::StoredSwapped, &[], &["unpack", "dot_codes"]);
     assert_reported(Mistake::SumsSaturate, &["dot_codes"], &["unpack"]);
     assert_reported(Mistake::SumsSaturate, &FORMATS4, &others);
     assert_reported(Mistake::ByteClamped, &["dot_bytes", "matmul_q8"], &["dot_codes", "unpack", "matmul_q4*"]);

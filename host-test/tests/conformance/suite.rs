@@ -7,7 +7,7 @@ use pocket_pack::isa::{Isa, WithKernels};
 use std::time::Instant;
 
 /// Every name that `POCKET_REQUIRE_ISA` may hold.
-const KNOWN: [&str; 7] = ["scalar", "avx2", "avx512vnni", "amx", "neon", "neon-dot", "neon-i8mm"];
+const KNOWN: [&str; 8] = ["scalar", "avx2", "avxvnni", "avx512vnni", "amx", "neon", "neon-dot", "neon-i8mm"];
 
 fn name<L: Lanes>(_: L) -> &'static str {
     L::NAME

@@ -42,6 +42,8 @@ macro_rules! forward_all_but_products {
             load_i8(x: &[i8; pocket_kernels::WIDTH]) -> Self::I;
             store_i8(x: Self::I, out: &mut [i8; pocket_kernels::WIDTH]) -> ();
             unpack(chunk: &[u8; 64]) -> [Self::Codes; 2];
+            store_codes(codes: Self::Codes, out: &mut [u8; 64]) -> ();
+            load_codes(bytes: &[u8; 64]) -> Self::Codes;
             bytes(chunk: &[u8; 64]) -> Self::Bytes;
         }
     };

@@ -223,6 +223,16 @@ unsafe impl Lanes for Neon {
         [each!(vandq_s8(chunk, mask)), each!(vreinterpretq_s8_u8(high))]
     }
     #[inline(always)]
+    fn store_codes(self, codes: Self::Codes, out: &mut [u8; 64]) {
+        for (codes, out) in codes.into_iter().zip(out.as_chunks_mut::<16>().0) {
+            isa!(vst1q_u8(out.as_mut_ptr(), vreinterpretq_u8_s8(codes)));
+        }
+    }
+    #[inline(always)]
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes {
+        self.bytes(bytes)
+    }
+    #[inline(always)]
     fn no_sums(self) -> Self::Sums {
         isa!([[vdupq_n_s16(0); 2]; 4])
     }

@@ -33,11 +33,19 @@ pub trait Job {
 pub unsafe trait Lanes: Copy + Send + Sync + 'static {
     /// The name in reports, benches and `--isa`.
     const NAME: &'static str;
-    /// How many columns of a batch one weight tile is multiplied with while it is in registers (1, 2, 4 or 8).
+    /// How many columns of a batch one weight tile is multiplied with while it is in registers: 1, 2, 4 or 8, and where a
+    /// batch is [`BATCHED`](Self::BATCHED), 6.
     const COLUMNS: usize;
     /// Whether the loop over a tile's chunks stays a loop. Unrolled, the compiler does one column after the other, and where
     /// registers are few the unpacked codes of all chunks go through the stack.
     const ROLLED: bool = false;
+    /// Whether the codes of a batch are unpacked to memory once, for all its tokens, and not in registers for every few.
+    const BATCHED: bool = false;
+    /// Whether that is done with two row groups at once, so that an activation is loaded once for both: worth it where
+    /// registers hold the sums of both.
+    const PAIRS: bool = false;
+    /// Whether [`Sums`](Self::Sums) have 32 bits, so that any number of products may be added to them.
+    const WIDE_SUMS: bool = false;
     /// What [`dot_bytes`](Self::dot_bytes) adds to each weight byte; the kernels take `BYTES_BIAS · Σq` away again.
     const BYTES_BIAS: i32;
 
@@ -123,10 +131,15 @@ pub unsafe trait Lanes: Copy + Send + Sync + 'static {
     /// Unpacks a chunk of 4-bit codes: byte `lane·4 + i` holds column `i` in its low nibble (first result) and column
     /// `4 + i` in its high nibble (second result).
     fn unpack(self, chunk: &[u8; 64]) -> [Self::Codes; 2];
+    /// Stores codes, each in a byte.
+    fn store_codes(self, codes: Self::Codes, out: &mut [u8; 64]);
+    /// Loads codes that [`store_codes`](Self::store_codes) has stored.
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes;
     /// Empty sums.
     fn no_sums(self) -> Self::Sums;
     /// Adds to each lane the dot product of its four codes with the four activations of `q`, which lie in −127..=127.
-    /// At most 8 calls (32 columns) may follow one [`no_sums`](Self::no_sums), so 16 bits hold a sum of two products.
+    /// At most 8 calls (32 columns) may follow one [`no_sums`](Self::no_sums), so 16 bits hold a sum of two products, if
+    /// there are no [`WIDE_SUMS`](Self::WIDE_SUMS).
     fn dot_codes(self, sums: Self::Sums, codes: Self::Codes, q: &[i8; 4]) -> Self::Sums;
     /// Widens the sums and adds them to `acc`.
     fn add_sums(self, acc: Self::I, sums: Self::Sums) -> Self::I;

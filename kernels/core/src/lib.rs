@@ -6,7 +6,7 @@
 //!
 //! * weights: [`tile`] (formats), [`weights`] (a matrix view over an image)
 //! * activations: [`quantize`], [`norm`], [`rope`], [`swiglu`](matmul), [`embed`]
-//! * products: [`matmul`], [`grid`]
+//! * products: [`matmul`], in large batches as in `batch` or [`grid`]
 //! * attention: [`cache`], [`attention`], [`exp`]
 //! * sharing work: [`panel`]
 #![no_std]
@@ -17,6 +17,7 @@ compile_error!("Pocket images are little-endian and read in place: big-endian ta
 
 pub mod ahead;
 pub mod attention;
+mod batch;
 pub mod cache;
 pub mod embed;
 pub mod exp;

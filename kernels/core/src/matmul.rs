@@ -8,6 +8,7 @@
 //! `kernels/NUMERICS.md`, section Matrix × vector.
 
 use crate::ahead::{Ahead, LINE};
+use crate::batch;
 use crate::exp::silu;
 use crate::lanes::{Job, Lanes, WIDTH};
 use crate::panel::Panel;
@@ -202,14 +203,15 @@ impl Job for Matmul<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<L: Lanes>(mut self, l: L) {
-        let tokens = self.out.rows();
+    fn run<L: Lanes>(self, l: L) {
+        let Some(mut this) = batch::matmul(l, self) else { return };
+        let tokens = this.out.rows();
         // One token's products wait for memory and nothing else, so there is no time to use.
         let columns = tokens / L::COLUMNS;
-        for group in 0..self.out.width().div_ceil(WIDTH) {
-            let mut ahead = if columns > 1 { self.next(group) } else { Ahead::default() };
+        for group in 0..this.out.width().div_ceil(WIDTH) {
+            let mut ahead = if columns > 1 { this.next(group) } else { Ahead::default() };
             let pace = ahead.lines().div_ceil(columns.max(1));
-            self.rest(l, group, 0, &mut ahead, pace);
+            this.rest(l, group, 0, &mut ahead, pace);
         }
     }
 }

@@ -222,6 +222,16 @@ unsafe impl Lanes for Scalar {
         unpack(chunk)
     }
     #[inline(always)]
+    fn store_codes(self, codes: Self::Codes, out: &mut [u8; 64]) {
+        for (codes, out) in codes.iter().zip(out.as_chunks_mut().0) {
+            *out = *codes;
+        }
+    }
+    #[inline(always)]
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes {
+        core::array::from_fn(|lane| core::array::from_fn(|i| bytes[lane * 4 + i]))
+    }
+    #[inline(always)]
     fn no_sums(self) -> Self::Sums {
         [0; WIDTH]
     }

@@ -12,6 +12,11 @@ use crate::lanes::{Lanes, WIDTH};
 use bytemuck::{Pod, Zeroable};
 use core::hint::black_box;
 
+mod unpacked;
+
+pub use unpacked::Unpacked;
+use unpacked::{chunks, dot_unpacked_codes, unpack_codes};
+
 /// One quantisation group of one token's activations: `x ≈ d · q`.
 pub trait Block: Pod {
     /// Columns in the group.
@@ -90,6 +95,14 @@ pub trait Tile: Pod {
     fn minima(&self) -> Option<&[u16; WIDTH]>;
     /// Exact dot products of every row with `N` columns, of signed weight codes (symmetric) or raw codes (asymmetric).
     fn dot<L: Lanes, const N: usize>(&self, lanes: L, x: &[&Self::Block; N]) -> [L::I; N];
+    /// Unpacks the codes for [`dot_unpacked`](Self::dot_unpacked).
+    fn unpack<L: Lanes>(&self, lanes: L, out: &mut Unpacked);
+    /// As [`dot`](Self::dot), of `M` tiles whose codes are unpacked.
+    fn dot_unpacked<L: Lanes, const N: usize, const M: usize>(
+        lanes: L,
+        codes: [&Unpacked; M],
+        x: &[&Self::Block; N],
+    ) -> [[L::I; N]; M];
     /// The signed weight codes (symmetric) or raw codes (asymmetric) as bytes: byte `lane·4 + i` of row `r` is that of
     /// column `4r + i`. Rows beyond the group stay as they are.
     fn signed_bytes<G: Grid>(&self, grid: G, out: &mut [[u8; 64]; 16]);
@@ -152,6 +165,17 @@ fn nibble(codes: &[[u8; 64]], lane: usize, column: usize) -> i32 {
     i32::from(if column % 8 < 4 { byte & 15 } else { byte >> 4 })
 }
 
+/// The codes of blocks, by four. No closure: its compiler may call it.
+macro_rules! fours {
+    ($x:ident) => {{
+        let mut q = [bytemuck::must_cast_ref(&$x[0].q); N];
+        for n in 0..N {
+            q[n] = bytemuck::must_cast_ref(&$x[n].q);
+        }
+        q
+    }};
+}
+
 macro_rules! w4 {
     ($name:ident, $block:ident, $group:literal, asymmetric) => {
         #[doc = concat!("4-bit codes 0..=15 in groups of ", $group, ": value = d·u + m.")]
@@ -180,6 +204,18 @@ macro_rules! w4 {
             #[inline(always)]
             fn dot<L: Lanes, const N: usize>(&self, l: L, x: &[&Self::Block; N]) -> [L::I; N] {
                 l.dot_code_chunks(&self.codes, x.map(|x| x.q.as_slice()))
+            }
+            #[inline(always)]
+            fn unpack<L: Lanes>(&self, l: L, out: &mut Unpacked) {
+                unpack_codes(l, &self.codes, out);
+            }
+            #[inline(always)]
+            fn dot_unpacked<L: Lanes, const N: usize, const M: usize>(
+                l: L,
+                codes: [&Unpacked; M],
+                x: &[&Self::Block; N],
+            ) -> [[L::I; N]; M] {
+                dot_unpacked_codes::<L, { $group / 4 }, N, M>(l, chunks(codes), fours!(x))
             }
             #[inline(always)]
             fn signed_bytes<G: Grid>(&self, g: G, out: &mut [[u8; 64]; 16]) {
@@ -218,6 +254,25 @@ macro_rules! w4 {
                 let mut acc = l.dot_code_chunks(&self.codes, x.map(|x| x.q.as_slice()));
                 for n in 0..N {
                     acc[n] = l.sub_i(acc[n], l.splat_i(8 * x[n].sum));
+                }
+                acc
+            }
+            #[inline(always)]
+            fn unpack<L: Lanes>(&self, l: L, out: &mut Unpacked) {
+                unpack_codes(l, &self.codes, out);
+            }
+            #[inline(always)]
+            fn dot_unpacked<L: Lanes, const N: usize, const M: usize>(
+                l: L,
+                codes: [&Unpacked; M],
+                x: &[&Self::Block; N],
+            ) -> [[L::I; N]; M] {
+                let mut acc = dot_unpacked_codes::<L, { $group / 4 }, N, M>(l, chunks(codes), fours!(x));
+                for n in 0..N {
+                    let bias = l.splat_i(8 * x[n].sum);
+                    for acc in &mut acc {
+                        acc[n] = l.sub_i(acc[n], bias);
+                    }
                 }
                 acc
             }
@@ -265,6 +320,39 @@ impl Tile for TileQ8 {
         if L::BYTES_BIAS != 0 {
             for n in 0..N {
                 acc[n] = l.sub_i(acc[n], l.splat_i(L::BYTES_BIAS * x[n].sum));
+            }
+        }
+        acc
+    }
+    #[inline(always)]
+    fn unpack<L: Lanes>(&self, _: L, out: &mut Unpacked) {
+        for (chunk, out) in self.codes.iter().zip(&mut out.0) {
+            *out = *chunk;
+        }
+    }
+    #[inline(always)]
+    fn dot_unpacked<L: Lanes, const N: usize, const M: usize>(
+        l: L,
+        codes: [&Unpacked; M],
+        x: &[&Self::Block; N],
+    ) -> [[L::I; N]; M] {
+        let q: [&[[i8; 4]; 8]; N] = fours!(x);
+        let codes: [&[[u8; 64]; 8]; M] = chunks(codes);
+        let mut acc = [[l.splat_i(0); N]; M];
+        for c in 0..8 {
+            for m in 0..M {
+                let bytes = l.bytes(&codes[m][c]);
+                for n in 0..N {
+                    acc[m][n] = l.dot_bytes(acc[m][n], bytes, &q[n][c]);
+                }
+            }
+        }
+        if L::BYTES_BIAS != 0 {
+            for n in 0..N {
+                let bias = l.splat_i(L::BYTES_BIAS * x[n].sum);
+                for acc in &mut acc {
+                    acc[n] = l.sub_i(acc[n], bias);
+                }
             }
         }
         acc

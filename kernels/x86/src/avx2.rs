@@ -1,4 +1,4 @@
-//! AVX2 with FMA and F16C: 16 lanes in two registers.
+//! AVX2 with FMA and F16C, and the same with AVX-VNNI: 16 lanes in two registers.
 
 use core::arch::x86_64::*;
 use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
@@ -6,11 +6,17 @@ use pocket_kernels::{Job, Kernels, Lanes, WIDTH};
 use crate::detect::{ahead, features};
 use crate::isa::isa;
 
-/// Proof that AVX2, FMA and F16C may be used.
+/// Proof that AVX2, FMA and F16C may be used; with `VNNI`, AVX-VNNI, too.
 #[derive(Clone, Copy, Debug)]
-pub struct Avx2 {
+pub struct Avx<const VNNI: bool> {
     ahead: usize,
 }
+
+/// AVX2 with FMA and F16C.
+pub type Avx2 = Avx<false>;
+
+/// AVX2 with FMA, F16C and AVX-VNNI: the processors of PCs from 2021 on, which have no AVX-512.
+pub type AvxVnni = Avx<true>;
 
 impl Avx2 {
     /// The token, if the processor has the extensions and the system saves the registers.
@@ -26,6 +32,49 @@ impl Avx2 {
     #[must_use]
     pub unsafe fn assume() -> Self {
         Self { ahead: ahead() }
+    }
+}
+
+impl AvxVnni {
+    /// The token, if the processor has the extensions and the system saves the registers.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        features().avx_vnni.then(|| Self { ahead: ahead() })
+    }
+
+    /// The token without asking.
+    ///
+    /// # Safety
+    /// The processor must have AVX2, FMA, F16C and AVX-VNNI, and whoever switches contexts must save the YMM registers.
+    #[must_use]
+    pub unsafe fn assume() -> Self {
+        Self { ahead: ahead() }
+    }
+}
+
+/// Running a job where the compiler may use the extensions, which a function names.
+trait Inside: Sized {
+    /// Runs it.
+    fn inside<J: Job>(self, job: J) -> J::Out;
+}
+
+impl Inside for Avx2 {
+    fn inside<J: Job>(self, job: J) -> J::Out {
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn inside<J: Job>(lanes: Avx2, job: J) -> J::Out {
+            job.run(lanes)
+        }
+        isa!(inside(self, job))
+    }
+}
+
+impl Inside for AvxVnni {
+    fn inside<J: Job>(self, job: J) -> J::Out {
+        #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+        fn inside<J: Job>(lanes: AvxVnni, job: J) -> J::Out {
+            job.run(lanes)
+        }
+        isa!(inside(self, job))
     }
 }
 
@@ -67,25 +116,27 @@ fn halves_mut<T>(x: &mut [T; WIDTH]) -> [*mut T; 2] {
     [a.as_mut_ptr(), b.as_mut_ptr()]
 }
 
-// SAFETY: `Avx2` is made by `detect`, or by `assume` whose caller takes the obligation; no other value exists.
-unsafe impl Lanes for Avx2 {
-    const NAME: &'static str = "avx2";
-    const COLUMNS: usize = 4;
+// SAFETY: `Avx` is made by `detect`, or by `assume` whose caller takes the obligation; no other value exists.
+unsafe impl<const VNNI: bool> Lanes for Avx<VNNI>
+where
+    Self: Inside,
+{
+    const NAME: &'static str = if VNNI { "avxvnni" } else { "avx2" };
+    const COLUMNS: usize = 6;
     const ROLLED: bool = true;
-    const BYTES_BIAS: i32 = 0;
+    const BATCHED: bool = true;
+    const WIDE_SUMS: bool = VNNI;
+    /// The dot instruction of VNNI wants unsigned weights, so bytes are shifted by 128.
+    const BYTES_BIAS: i32 = if VNNI { 128 } else { 0 };
     type F = [__m256; 2];
     type I = [__m256i; 2];
     type Codes = [__m256i; 2];
     type Bytes = [__m256i; 2];
-    /// 16-bit sums of two products.
+    /// 16-bit sums of two products, with VNNI 32-bit sums of four.
     type Sums = [__m256i; 2];
 
     fn enter<J: Job>(self, job: J) -> J::Out {
-        #[target_feature(enable = "avx2,fma,f16c")]
-        fn inside<J: Job>(lanes: Avx2, job: J) -> J::Out {
-            job.run(lanes)
-        }
-        isa!(inside(self, job))
+        self.inside(job)
     }
 
     #[inline(always)]
@@ -228,7 +279,7 @@ unsafe impl Lanes for Avx2 {
 
     #[inline(always)]
     fn unpack(self, chunk: &[u8; 64]) -> [Self::Codes; 2] {
-        let chunk = self.bytes(chunk);
+        let chunk = self.load_codes(chunk);
         let mask = isa!(_mm256_set1_epi8(15));
         [
             each!(i => _mm256_and_si256(chunk[i], mask)),
@@ -236,29 +287,56 @@ unsafe impl Lanes for Avx2 {
         ]
     }
     #[inline(always)]
+    fn store_codes(self, codes: Self::Codes, out: &mut [u8; 64]) {
+        let (a, b) = out.split_at_mut(32);
+        isa!({
+            _mm256_storeu_si256(a.as_mut_ptr().cast(), codes[0]);
+            _mm256_storeu_si256(b.as_mut_ptr().cast(), codes[1]);
+        });
+    }
+    #[inline(always)]
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes {
+        let (a, b) = bytes.split_at(32);
+        isa!([_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())])
+    }
+    #[inline(always)]
     fn no_sums(self) -> Self::Sums {
         isa!([_mm256_setzero_si256(); 2])
     }
     #[inline(always)]
     fn dot_codes(self, sums: Self::Sums, codes: Self::Codes, q: &[i8; 4]) -> Self::Sums {
-        // Two products are at most 2 · 15 · 127 = 3810, so eight of these sums fit 16 bits.
         let q = isa!(broadcast(q));
+        if VNNI {
+            return each!(i => _mm256_dpbusd_avx_epi32(sums[i], codes[i], q));
+        }
+        // Two products are at most 2 · 15 · 127 = 3810, so eight of these sums fit 16 bits.
         each!(i => _mm256_add_epi16(sums[i], _mm256_maddubs_epi16(codes[i], q)))
     }
     #[inline(always)]
     fn add_sums(self, acc: Self::I, sums: Self::Sums) -> Self::I {
+        if VNNI {
+            return self.add_i(acc, sums);
+        }
         let ones = isa!(_mm256_set1_epi16(1));
         each!(i => _mm256_add_epi32(acc[i], _mm256_madd_epi16(sums[i], ones)))
     }
     #[inline(always)]
     fn bytes(self, chunk: &[u8; 64]) -> Self::Bytes {
-        let (a, b) = chunk.split_at(32);
-        isa!([_mm256_loadu_si256(a.as_ptr().cast()), _mm256_loadu_si256(b.as_ptr().cast())])
+        let chunk = self.load_codes(chunk);
+        if VNNI {
+            // Flipping the sign bit adds 128.
+            return each!(i => _mm256_xor_si256(chunk[i], _mm256_set1_epi8(i8::MIN)));
+        }
+        chunk
     }
     #[inline(always)]
     fn dot_bytes(self, acc: Self::I, bytes: Self::Bytes, q: &[i8; 4]) -> Self::I {
+        let q = isa!(broadcast(q));
+        if VNNI {
+            return each!(i => _mm256_dpbusd_avx_epi32(acc[i], bytes[i], q));
+        }
         // |w| · (sign of w · q): the unsigned side reaches 128, two products 2 · 128 · 127 = 32512, below 2¹⁵.
-        let (q, ones) = isa!((broadcast(q), _mm256_set1_epi16(1)));
+        let ones = isa!(_mm256_set1_epi16(1));
         each!(i => {
             let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(bytes[i]), _mm256_sign_epi8(q, bytes[i]));
             _mm256_add_epi32(acc[i], _mm256_madd_epi16(pairs, ones))
@@ -277,3 +355,5 @@ unsafe fn broadcast(q: &[i8; 4]) -> __m256i {
 }
 
 impl Kernels for Avx2 {}
+
+impl Kernels for AvxVnni {}

@@ -37,6 +37,10 @@ impl Avx512Vnni {
 unsafe impl<const TILES: bool> Lanes for Avx512<TILES> {
     const NAME: &'static str = if TILES { "amx" } else { "avx512vnni" };
     const COLUMNS: usize = 8;
+    /// Where there are tiles, they have the batches.
+    const BATCHED: bool = !TILES;
+    const PAIRS: bool = true;
+    const WIDE_SUMS: bool = true;
     /// The dot instruction wants unsigned weights, so bytes are shifted by 128.
     const BYTES_BIAS: i32 = 128;
     type F = __m512;
@@ -172,6 +176,14 @@ unsafe impl<const TILES: bool> Lanes for Avx512<TILES> {
             let mask = _mm512_set1_epi8(15);
             [_mm512_and_si512(x, mask), _mm512_and_si512(_mm512_srli_epi16::<4>(x), mask)]
         })
+    }
+    #[inline(always)]
+    fn store_codes(self, codes: Self::Codes, out: &mut [u8; 64]) {
+        isa!(_mm512_storeu_si512(out.as_mut_ptr().cast(), codes));
+    }
+    #[inline(always)]
+    fn load_codes(self, bytes: &[u8; 64]) -> Self::Codes {
+        isa!(_mm512_loadu_si512(bytes.as_ptr().cast()))
     }
     #[inline(always)]
     fn no_sums(self) -> Self::Sums {

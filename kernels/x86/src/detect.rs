@@ -14,6 +14,8 @@ const LEAF_1_ECX: u32 = 1 << 12 | 1 << 27 | 1 << 28 | 1 << 29;
 const AVX2_EBX: u32 = 1 << 5;
 /// Leaf 7, EBX: AVX512F, AVX512BW, AVX512VL.
 const AVX512_EBX: u32 = 1 << 16 | 1 << 30 | 1 << 31;
+/// Leaf 7, subleaf 1, EAX: AVX-VNNI.
+const AVX_VNNI_EAX: u32 = 1 << 4;
 /// Leaf 7, ECX: AVX512_VNNI.
 const VNNI_ECX: u32 = 1 << 11;
 /// Leaf 7, EDX: AMX-TILE, AMX-INT8.
@@ -28,6 +30,7 @@ const TILE_STATE: u64 = 0b11 << 17;
 /// Extensions that may be used.
 pub(crate) struct Features {
     pub(crate) avx2: bool,
+    pub(crate) avx_vnni: bool,
     pub(crate) avx512_vnni: bool,
     /// Where the operating system wants to be asked, it has to be, too.
     pub(crate) amx: bool,
@@ -35,17 +38,19 @@ pub(crate) struct Features {
 
 /// Asks the processor.
 pub(crate) fn features() -> Features {
-    let none = Features { avx2: false, avx512_vnni: false, amx: false };
+    let none = Features { avx2: false, avx_vnni: false, avx512_vnni: false, amx: false };
     if __cpuid(0).eax < 7 || __cpuid(1).ecx & LEAF_1_ECX != LEAF_1_ECX {
         return none;
     }
     let state = enabled_state();
     let leaf_7 = __cpuid_count(7, 0);
     let avx2 = state & YMM_STATE == YMM_STATE && leaf_7.ebx & AVX2_EBX != 0;
+    // Subleaf 0 says which is the last one.
+    let avx_vnni = avx2 && leaf_7.eax >= 1 && __cpuid_count(7, 1).eax & AVX_VNNI_EAX != 0;
     let avx512 = leaf_7.ebx & AVX512_EBX == AVX512_EBX && leaf_7.ecx & VNNI_ECX != 0;
     let avx512_vnni = avx2 && state & ZMM_STATE == ZMM_STATE && avx512;
     let amx = avx512_vnni && state & TILE_STATE == TILE_STATE && leaf_7.edx & AMX_EDX == AMX_EDX;
-    Features { avx2, avx512_vnni, amx }
+    Features { avx2, avx_vnni, avx512_vnni, amx }
 }
 
 /// How far ahead to ask for what a product reads.

@@ -68,7 +68,7 @@ static unsigned long number(const char *text) {
 }
 
 static uint32_t kernels_of(const char *name) {
-    for (uint32_t kernels = POCKET_KERNELS_SCALAR; kernels <= POCKET_KERNELS_AMX; kernels++)
+    for (uint32_t kernels = POCKET_KERNELS_SCALAR; kernels <= POCKET_KERNELS_AVXVNNI; kernels++)
         if (strcmp(name, pocket_kernels_name(kernels)) == 0) return kernels;
     fprintf(stderr, "answer: this library has no kernels called %s\n", name);
     exit(2);

@@ -91,6 +91,9 @@
 // x86-64: AMX with 8-bit integers, beside AVX-512. Where Linux runs the program, asking for it asks Linux for the use of tiles.
 #define POCKET_KERNELS_AMX 7
 
+// x86-64: AVX2 with FMA, F16C and AVX-VNNI.
+#define POCKET_KERNELS_AVXVNNI 8
+
 // Instructions.
 #define POCKET_ROLE_SYSTEM 0
 

@@ -24,6 +24,8 @@ pub const POCKET_KERNELS_NEON_DOT: u32 = 5;
 pub const POCKET_KERNELS_NEON_I8MM: u32 = 6;
 /// x86-64: AMX with 8-bit integers, beside AVX-512. Where Linux runs the program, asking for it asks Linux for the use of tiles.
 pub const POCKET_KERNELS_AMX: u32 = 7;
+/// x86-64: AVX2 with FMA, F16C and AVX-VNNI.
+pub const POCKET_KERNELS_AVXVNNI: u32 = 8;
 
 /// What a session computes with. All zeros: the best kernels, on the calling thread alone.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +80,7 @@ macro_rules! sessions {
                 workers: &'static CallersWorkers,
             ) -> Checked<Self> {
                 let best = machine.kernels == POCKET_KERNELS_BEST;
-                if machine.kernels > POCKET_KERNELS_AMX || (best && machine.promised != 0) {
+                if machine.kernels > POCKET_KERNELS_AVXVNNI || (best && machine.promised != 0) {
                     return Err(Fault::Here(POCKET_ERROR_VALUE));
                 }
                 $(
@@ -131,6 +133,12 @@ sessions! {
         0 => pocket_kernels_x86::Avx512Vnni::detect(),
         // SAFETY: the caller's promise.
         _ => Some(unsafe { pocket_kernels_x86::Avx512Vnni::assume() }),
+    };
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "avxvnni"))]
+    AvxVnni(pocket_kernels_x86::AvxVnni) = POCKET_KERNELS_AVXVNNI, c"avxvnni", |machine| match machine.promised {
+        0 => pocket_kernels_x86::AvxVnni::detect(),
+        // SAFETY: the caller's promise.
+        _ => Some(unsafe { pocket_kernels_x86::AvxVnni::assume() }),
     };
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2", feature = "avx2"))]
     Avx2(pocket_kernels_x86::Avx2) = POCKET_KERNELS_AVX2, c"avx2", |machine| match machine.promised {

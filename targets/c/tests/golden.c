@@ -126,7 +126,7 @@ int main(int count, char **arguments) {
     machine.hwcap = getauxval(AT_HWCAP);
     machine.hwcap2 = getauxval(AT_HWCAP2);
 #endif
-    for (uint32_t kernels = POCKET_KERNELS_BEST; kernels <= POCKET_KERNELS_AMX; kernels++) {
+    for (uint32_t kernels = POCKET_KERNELS_BEST; kernels <= POCKET_KERNELS_AVXVNNI; kernels++) {
         if (kernels != POCKET_KERNELS_BEST && *pocket_kernels_name(kernels) == '\0') continue;
         machine.kernels = kernels;
         /* Kernels that this library has may still be missing in this machine. */

@@ -257,7 +257,7 @@ int main(int count, char **arguments) {
     paint(&worker);
     load(arguments[1]);
     measure("pocket_image_verify", verify);
-    for (uint32_t way = 2 * POCKET_KERNELS_SCALAR; way < 2 * (POCKET_KERNELS_AMX + 1); way++) {
+    for (uint32_t way = 2 * POCKET_KERNELS_SCALAR; way < 2 * (POCKET_KERNELS_AVXVNNI + 1); way++) {
         machine.kernels = way / 2;
         machine.workers = 1 + way % 2;
         if (pocket_session_new(&image, &limits, &machine, arena, plan.arena_bytes, &session) != POCKET_OK) continue;

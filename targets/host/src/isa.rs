@@ -10,7 +10,7 @@ use pocket_kernels::{Kernels, Lanes, Scalar};
 #[cfg(target_arch = "aarch64")]
 use pocket_kernels_aarch64::{Neon, NeonDot, NeonI8mm};
 #[cfg(target_arch = "x86_64")]
-use pocket_kernels_x86::{Amx, Avx2, Avx512Vnni};
+use pocket_kernels_x86::{Amx, Avx2, Avx512Vnni, AvxVnni};
 
 /// An instruction set, from the plainest to the fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,9 @@ pub enum Isa {
     /// AVX2 with FMA and F16C.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// AVX2 with FMA, F16C and AVX-VNNI.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
     /// AVX-512 with VNNI.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
@@ -77,6 +80,8 @@ impl Isa {
         #[cfg(target_arch = "x86_64")]
         Self::Avx2,
         #[cfg(target_arch = "x86_64")]
+        Self::AvxVnni,
+        #[cfg(target_arch = "x86_64")]
         Self::Avx512Vnni,
         #[cfg(target_arch = "x86_64")]
         Self::Amx,
@@ -95,6 +100,8 @@ impl Isa {
             Self::Scalar => Scalar::NAME,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => Avx2::NAME,
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => AvxVnni::NAME,
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => Avx512Vnni::NAME,
             #[cfg(target_arch = "x86_64")]
@@ -139,6 +146,8 @@ impl Isa {
             Self::Scalar => Ok(code.with(Scalar)),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => Avx2::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => AvxVnni::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => Avx512Vnni::detect().map(|kernels| code.with(kernels)).ok_or(MissingIsa { isa: self }),
             #[cfg(target_arch = "x86_64")]
