@@ -9,9 +9,8 @@
 //! `kernels/NUMERICS.md`, sections Weights and Matrix × vector.
 
 use crate::ahead::Ahead;
-use crate::exp::silu;
 use crate::lanes::{Lanes, WIDTH};
-use crate::matmul::{Matmul, Then};
+use crate::matmul::Matmul;
 use crate::quantize::Activations;
 use crate::tile::{Block, Tile, TileQ4A32, TileQ4A64, TileQ4S32, TileQ4S64, TileQ8, Unpacked};
 use crate::weights::Format;
@@ -145,14 +144,8 @@ impl<'a, L: Lanes, B: Block> Typed<'a, '_, '_, L, B> {
         let count = self.matmul.out.width().div_ceil(WIDTH);
         let mut group = 0;
         while group < count {
-            let row_group = self.matmul.row_group + group;
-            let weights = self.matmul.weights;
-            let tiles = weights.tiles::<T>(row_group);
-            let (second, together) = match self.matmul.then {
-                Then::SwiGlu(up) => (Some(up.tiles(row_group)), 1),
-                Then::Store | Then::Add if L::PAIRS && group + 1 < count => (Some(weights.tiles(row_group + 1)), 2),
-                Then::Store | Then::Add => (None, 1),
-            };
+            let tiles = self.matmul.weights.tiles::<T>(self.matmul.row_group + group);
+            let (second, together) = self.matmul.second::<T>(group, L::PAIRS);
             let mut ahead = self.matmul.next(group + together - 1);
             let passes = if L::PAIRS || second.is_none() { 1 } else { MATRICES };
             let steps = tiles.len().div_ceil(PART) * whole.div_ceil(N) * passes;
@@ -171,15 +164,7 @@ impl<'a, L: Lanes, B: Block> Typed<'a, '_, '_, L, B> {
                 }
                 let Self { room, matmul, .. } = self;
                 for (n, [a, b]) in room.sums.iter().enumerate().take(tokens.count) {
-                    let (a, b) = (l.load(a), l.load(b));
-                    if let Then::SwiGlu(_) = matmul.then {
-                        matmul.finish(l, group, first + n, l.mul(silu(l, a), b));
-                        continue;
-                    }
-                    matmul.finish(l, group, first + n, a);
-                    if together > 1 {
-                        matmul.finish(l, group + 1, first + n, b);
-                    }
+                    matmul.finish_both(l, (group, together), first + n, [l.load(a), l.load(b)]);
                 }
             }
             for group in group..group + together {
@@ -193,8 +178,7 @@ impl<'a, L: Lanes, B: Block> Typed<'a, '_, '_, L, B> {
 /// A product with many tokens; gives back one that is not for this way: few tokens, or gate and up of different formats.
 #[inline(always)]
 pub(crate) fn matmul<'a, 'o, L: Lanes>(l: L, matmul: Matmul<'a, 'o>) -> Option<Matmul<'a, 'o>> {
-    let mixed = matches!(matmul.then, Then::SwiGlu(up) if up.format() != matmul.weights.format());
-    if mixed || !L::BATCHED || matmul.out.rows() < 2 * L::COLUMNS {
+    if matmul.is_mixed() || !L::BATCHED || matmul.out.rows() < 2 * L::COLUMNS {
         return Some(matmul);
     }
     let mut room = Room::EMPTY;

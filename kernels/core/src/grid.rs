@@ -8,9 +8,8 @@
 //! `kernels/NUMERICS.md`, sections Weights and Matrix × vector.
 
 use crate::ahead::Ahead;
-use crate::exp::silu;
 use crate::lanes::{Job, Lanes, WIDTH};
-use crate::matmul::{Matmul, Then};
+use crate::matmul::Matmul;
 use crate::quantize::Activations;
 use crate::tile::{Block, Tile, TileQ4A32, TileQ4A64, TileQ4S32, TileQ4S64, TileQ8};
 use crate::weights::Format;
@@ -231,15 +230,8 @@ impl<'a, G: Grid, B: Block> Typed<'a, '_, '_, G, B> {
         let count = self.matmul.out.width().div_ceil(WIDTH);
         let mut group = 0;
         while group < count {
-            let row_group = self.matmul.row_group + group;
-            let weights = self.matmul.weights;
-            let tiles = weights.tiles::<T>(row_group);
-            // Gate and up are multiplied together, else two neighbours.
-            let (second, together) = match self.matmul.then {
-                Then::SwiGlu(up) => (Some(up.tiles(row_group)), 1),
-                Then::Store | Then::Add if group + 1 < count => (Some(weights.tiles(row_group + 1)), 2),
-                Then::Store | Then::Add => (None, 1),
-            };
+            let tiles = self.matmul.weights.tiles::<T>(self.matmul.row_group + group);
+            let (second, together) = self.matmul.second::<T>(group, true);
             let mut ahead = self.matmul.next(group + together - 1);
             for first in (0..whole).step_by(BLOCKS) {
                 let (token, blocks) = (first * COLUMNS, (whole - first).min(BLOCKS));
@@ -250,15 +242,7 @@ impl<'a, G: Grid, B: Block> Typed<'a, '_, '_, G, B> {
                 }
                 let Self { products, matmul, .. } = self;
                 for (n, [a, b]) in products.as_flattened().iter().enumerate().take(blocks * COLUMNS) {
-                    let (a, b) = (g.load(a), g.load(b));
-                    if let Then::SwiGlu(_) = matmul.then {
-                        matmul.finish(g, group, token + n, g.mul(silu(g, a), b));
-                        continue;
-                    }
-                    matmul.finish(g, group, token + n, a);
-                    if together > 1 {
-                        matmul.finish(g, group + 1, token + n, b);
-                    }
+                    matmul.finish_both(g, (group, together), token + n, [g.load(a), g.load(b)]);
                 }
             }
             for group in group..group + together {
@@ -275,9 +259,7 @@ impl<G: Grid> Job for GridMatmul<'_, '_, G> {
     #[inline(always)]
     fn run<L: Lanes>(self, _: L) {
         let Self { grid: g, matmul } = self;
-        // Gate and up of different formats are not multiplied together.
-        let mixed = matches!(matmul.then, Then::SwiGlu(up) if up.format() != matmul.weights.format());
-        if mixed || matmul.out.rows() < COLUMNS {
+        if matmul.is_mixed() || matmul.out.rows() < COLUMNS {
             return matmul.run(g);
         }
         let products = [[[[0.0; WIDTH]; MATRICES]; COLUMNS]; BLOCKS];

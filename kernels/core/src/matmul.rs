@@ -156,6 +156,42 @@ impl<'a> Matmul<'a, '_> {
         }
     }
 
+    /// Whether gate and up have different formats, so that they are not multiplied together.
+    #[inline(always)]
+    pub(crate) fn is_mixed(&self) -> bool {
+        matches!(self.then, Then::SwiGlu(up) if up.format() != self.weights.format())
+    }
+
+    /// What is multiplied together with row group `group` of the panel, and how many row groups of it that finishes: up
+    /// with the gate, else a neighbour, if there is one and `neighbours` are wanted.
+    #[inline(always)]
+    pub(crate) fn second<T: Tile>(&self, group: usize, neighbours: bool) -> (Option<&'a [T]>, usize) {
+        let (row_group, count) = (self.row_group + group, self.out.width().div_ceil(WIDTH));
+        match self.then {
+            Then::SwiGlu(up) => (Some(up.tiles(row_group)), 1),
+            Then::Store | Then::Add if neighbours && group + 1 < count => (Some(self.weights.tiles(row_group + 1)), 2),
+            Then::Store | Then::Add => (None, 1),
+        }
+    }
+
+    /// Finishes one token's products with row group `group` and its [`second`](Self::second).
+    #[inline(always)]
+    pub(crate) fn finish_both<L: Lanes>(
+        &mut self,
+        l: L,
+        (group, together): (usize, usize),
+        token: usize,
+        [a, b]: [L::F; 2],
+    ) {
+        if let Then::SwiGlu(_) = self.then {
+            return self.finish(l, group, token, l.mul(silu(l, a), b));
+        }
+        self.finish(l, group, token, a);
+        if together > 1 {
+            self.finish(l, group + 1, token, b);
+        }
+    }
+
     /// Stores or adds one token's products with row group `group` of the panel.
     #[inline(always)]
     pub(crate) fn finish<L: Lanes>(&mut self, l: L, group: usize, token: usize, y: L::F) {

@@ -176,6 +176,18 @@ macro_rules! fours {
     }};
 }
 
+/// Takes `bias` times the sum of each token's codes away from the products of several tiles.
+macro_rules! unbias {
+    ($l:ident, $acc:ident, $bias:expr, $x:ident) => {
+        for n in 0..N {
+            let bias = $l.splat_i($bias * $x[n].sum);
+            for acc in &mut $acc {
+                acc[n] = $l.sub_i(acc[n], bias);
+            }
+        }
+    };
+}
+
 macro_rules! w4 {
     ($name:ident, $block:ident, $group:literal, asymmetric) => {
         #[doc = concat!("4-bit codes 0..=15 in groups of ", $group, ": value = d·u + m.")]
@@ -268,12 +280,7 @@ macro_rules! w4 {
                 x: &[&Self::Block; N],
             ) -> [[L::I; N]; M] {
                 let mut acc = dot_unpacked_codes::<L, { $group / 4 }, N, M>(l, chunks(codes), fours!(x));
-                for n in 0..N {
-                    let bias = l.splat_i(8 * x[n].sum);
-                    for acc in &mut acc {
-                        acc[n] = l.sub_i(acc[n], bias);
-                    }
-                }
+                unbias!(l, acc, 8, x);
                 acc
             }
             #[inline(always)]
@@ -348,12 +355,7 @@ impl Tile for TileQ8 {
             }
         }
         if L::BYTES_BIAS != 0 {
-            for n in 0..N {
-                let bias = l.splat_i(L::BYTES_BIAS * x[n].sum);
-                for acc in &mut acc {
-                    acc[n] = l.sub_i(acc[n], bias);
-                }
-            }
+            unbias!(l, acc, L::BYTES_BIAS, x);
         }
         acc
     }

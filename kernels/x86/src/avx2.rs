@@ -18,34 +18,20 @@ pub type Avx2 = Avx<false>;
 /// AVX2 with FMA, F16C and AVX-VNNI: the processors of PCs from 2021 on, which have no AVX-512.
 pub type AvxVnni = Avx<true>;
 
-impl Avx2 {
+impl<const VNNI: bool> Avx<VNNI> {
     /// The token, if the processor has the extensions and the system saves the registers.
     #[must_use]
     pub fn detect() -> Option<Self> {
-        features().avx2.then(|| Self { ahead: ahead() })
+        let features = features();
+        let found = if VNNI { features.avx_vnni } else { features.avx2 };
+        found.then(|| Self { ahead: ahead() })
     }
 
     /// The token without asking.
     ///
     /// # Safety
-    /// The processor must have AVX2, FMA and F16C, and whoever switches contexts must save the YMM registers.
-    #[must_use]
-    pub unsafe fn assume() -> Self {
-        Self { ahead: ahead() }
-    }
-}
-
-impl AvxVnni {
-    /// The token, if the processor has the extensions and the system saves the registers.
-    #[must_use]
-    pub fn detect() -> Option<Self> {
-        features().avx_vnni.then(|| Self { ahead: ahead() })
-    }
-
-    /// The token without asking.
-    ///
-    /// # Safety
-    /// The processor must have AVX2, FMA, F16C and AVX-VNNI, and whoever switches contexts must save the YMM registers.
+    /// The processor must have AVX2, FMA and F16C, with `VNNI` also AVX-VNNI, and whoever switches contexts must save the YMM
+    /// registers.
     #[must_use]
     pub unsafe fn assume() -> Self {
         Self { ahead: ahead() }
